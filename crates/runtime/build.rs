@@ -21,8 +21,8 @@ fn main() {
     println!("cargo::rustc-env=WARPSMITH_WORKER_SO={}", module.display());
 }
 
-/// Builds the extension module in a target folder of its own: the outer build holds the lock of the usual one. It lies beside the
-/// folder of build scripts, where builds with other features, and clippy's, find the worker built.
+/// Builds the extension module in a target folder of its own: the outer build holds the lock of the usual one. It lies
+/// beside the folder of build scripts, where builds with other features, and clippy's, find the worker built.
 fn build_worker() -> PathBuf {
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
     let target = out.ancestors().nth(3).unwrap_or(&out).join("worker");

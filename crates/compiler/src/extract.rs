@@ -1,5 +1,5 @@
-//! What of a file a kernel needs: itself, the functions and constants that it uses, and the imports of those. Everything
-//! else is left out, so that no torch and no GPU is needed to load it, and edits elsewhere change nothing.
+//! What of a file a kernel needs: itself, the functions and constants that it uses, and the imports of those.
+//! Everything else is left out, so that no torch and no GPU is needed to load it, and edits elsewhere change nothing.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
@@ -36,8 +36,8 @@ const HARMLESS: &[&str] = &[
     "warnings",
 ];
 
-/// Parts of names of what is not so on the usual machine: an NVIDIA GPU under Linux, of a generation that needs no special
-/// treatment.
+/// Parts of names of what is not so on the usual machine: an NVIDIA GPU under Linux, of a generation that needs no
+/// special treatment.
 const UNUSUAL: &[&str] = &[
     "amd",
     "ascend",
@@ -70,11 +70,11 @@ pub struct Extracted {
     pub text: String,
     /// The numbers, from 0, that these lines have in the original.
     pub lines: Vec<u32>,
-    /// Names that would take more of the user's code, which are only asked whether they are true (`if IS_NVIDIA:`): what they
-    /// are is a guess, and so are errors.
+    /// Names that would take more of the user's code, which are only asked whether they are true (`if IS_NVIDIA:`):
+    /// what they are is a guess, and so are errors.
     pub assumed: Vec<Assumed>,
-    /// Names that it imports from other extracted files: the name, the number of the file among the extracted ones, and the
-    /// member there (`None` for the file itself).
+    /// Names that it imports from other extracted files: the name, the number of the file among the extracted ones, and
+    /// the member there (`None` for the file itself).
     pub imports: Vec<(String, usize, Option<String>)>,
 }
 

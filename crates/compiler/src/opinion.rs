@@ -11,7 +11,8 @@ use super::protocol::{Answer, Refusal};
 /// What Triton thinks of a kernel.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Opinion {
-    /// It compiles. With the expressions that were compiled and their types, where there is one for all rounds of loops.
+    /// It compiles. With the expressions that were compiled and their types, where there is one for all rounds of
+    /// loops.
     Accepts(Vec<(Span, Option<String>)>),
     /// It does not.
     Refuses(Complaint),

@@ -58,7 +58,8 @@ pub struct Process {
 }
 
 impl Process {
-    /// Starts the process, which with all that it starts uses so many processor cores (0 means half of them); `hear` is called, on a thread of its own, for everything that is heard of it, [`Heard::Ended`] last.
+    /// Starts the process, which with all that it starts uses so many processor cores (0 means half of them); `hear` is
+    /// called, on a thread of its own, for everything that is heard of it, [`Heard::Ended`] last.
     ///
     /// # Errors
     /// [`StartError`] says what to do.

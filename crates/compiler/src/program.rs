@@ -1,4 +1,5 @@
-//! A question as one file that can be asked about again, by anybody: what was cut out, with a comment for its signature.
+//! A question as one file that can be asked about again, by anybody: what was cut out, with a comment for its
+//! signature.
 
 use super::protocol::{Answer, Refusal};
 use super::question::Question;

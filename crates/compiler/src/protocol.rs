@@ -32,8 +32,8 @@ pub struct Request {
     pub full: Option<Full>,
     /// How long it may take.
     pub seconds: f64,
-    /// Whether a process may serve it that has served others: only without types, without the whole compile, and without files that are
-    /// imported as they are.
+    /// Whether a process may serve it that has served others: only without types, without the whole compile, and
+    /// without files that are imported as they are.
     pub in_series: bool,
 }
 
@@ -113,8 +113,8 @@ pub struct Answer {
 pub struct Compiled {
     /// Registers of a thread; on AMD's devices the vector registers.
     pub registers: Option<u32>,
-    /// Bytes of local memory that a thread needs because registers ran out. (`n_spills` of a launched kernel is all its local
-    /// memory in units of 4 bytes: a quarter of [`Self::stack`].)
+    /// Bytes of local memory that a thread needs because registers ran out. (`n_spills` of a launched kernel is all its
+    /// local memory in units of 4 bytes: a quarter of [`Self::stack`].)
     pub spills: Option<u32>,
     /// Bytes of local memory of a thread: what is spilled, arrays, arguments of calls.
     pub stack: Option<u32>,

@@ -146,8 +146,8 @@ impl Question {
         Ok(Self::with(kernel, extracted, guesses, device, None))
     }
 
-    /// The same question, of the file at `path` itself, when what can be cut out of it does not answer it. The file is then
-    /// imported, with all that it does: only where the user allows it.
+    /// The same question, of the file at `path` itself, when what can be cut out of it does not answer it. The file is
+    /// then imported, with all that it does: only where the user allows it.
     ///
     /// # Errors
     /// Why it cannot be asked.

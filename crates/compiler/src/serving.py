@@ -1,7 +1,8 @@
 """The processes in which requests are served: some programs abort the one that lowers them, inside MLIR.
 
-Each request has a forked child of its own; those that say that they may (`in_series`) share one, which saves half of the time of small
-kernels. Where such a child dies, the request is served once more by a new one: what was served before is not to blame.
+Each request has a forked child of its own; those that say that they may (`in_series`) share one, which saves half of
+the time of small kernels. Where such a child dies, the request is served once more by a new one: what was served before
+is not to blame.
 """
 
 import json
@@ -84,7 +85,8 @@ def in_series(serve, reader, writer, log, folder):
 
 
 def joined(data):
-    """The answer that a child has written so far, and the stage that it was last in. A part that it did not finish is lost."""
+    """The answer that a child has written so far, and the stage that it was last in. A part that it did not finish
+    is lost."""
     answer, texts = {}, {}
     for line in data.split(b"\n")[:-1]:
         part = json.loads(line)

@@ -1,4 +1,5 @@
-"""What comes after the front end: Triton's own compiler down to the machine's code, with no GPU. Part of `worker.py`."""
+"""What comes after the front end: Triton's own compiler down to the machine's code, with no GPU. Part of
+`worker.py`."""
 
 import contextlib
 import inspect
@@ -12,8 +13,8 @@ TENSOR_MEMORY = 512
 
 
 def compiled(lowering, wanted, say, log, folder):
-    """Goes on from the front end. `say` is told the texts that are wanted, and each stage before it begins: the process may die
-    in it.
+    """Goes on from the front end. `say` is told the texts that are wanted, and each stage before it begins: the process
+    may die in it.
     """
     target, options = lowering["target"], lowering["options"]
     # Whatever Triton would keep, it keeps here, where it is thrown away.
@@ -60,7 +61,8 @@ def compiled(lowering, wanted, say, log, folder):
 
 
 def pipeline(lowering):
-    """The stages from the front end's on: names and functions. AMD's last one only packs what the one before has written."""
+    """The stages from the front end's on: names and functions. AMD's last one only packs what the one before has
+    written."""
     stages, backend, source = {}, lowering["backend"], lowering["source"]
     takes = len(inspect.signature(backend.add_stages).parameters)
     backend.add_stages(*[stages, lowering["options"], getattr(source, "language", None)][:takes])
@@ -78,7 +80,8 @@ def words(error, log, start):
 
 @contextlib.contextmanager
 def listening(printed):
-    """Notes what programs write to a log of their own, as `ptxas` does when Triton runs it, before Triton removes that."""
+    """Notes what programs write to a log of their own, as `ptxas` does when Triton runs it, before Triton removes
+    that."""
     run = subprocess.run
 
     def heard(command, *args, **rest):
@@ -114,7 +117,8 @@ def of_ptxas(log, kernel):
 
 
 def of_cubin(path, kernel):
-    """The same from the compiled kernel, which does not tell spills from what else is on the stack, unless there is none."""
+    """The same from the compiled kernel, which does not tell spills from what else is on the stack, unless there is
+    none."""
     report = tool("cuobjdump", "--dump-resource-usage", path) or ""
     found = re.search(rf"Function {re.escape(kernel)}:\s*REG:(\d+) STACK:(\d+) SHARED:\d+ LOCAL:(\d+)", report)
     if not found:
@@ -151,7 +155,8 @@ def tool(name, *arguments):
 
 
 def lacking(limit, metadata):
-    """What Triton would say at the launch about memory that the device does not have; `None` when it has, or nobody knows."""
+    """What Triton would say at the launch about memory that the device does not have; `None` when it has, or nobody
+    knows."""
     from triton.runtime.errors import OutOfResources
 
     shared, tensor = metadata.get("shared") or 0, metadata.get("tmem_size") or 0

@@ -106,8 +106,8 @@ impl Survey {
         })
     }
 
-    /// Takes in the answer to [`Self::request`]; `module` and `kernel` are what the survey was made of. Returns whether there
-    /// is nothing more to ask.
+    /// Takes in the answer to [`Self::request`]; `module` and `kernel` are what the survey was made of. Returns whether
+    /// there is nothing more to ask.
     pub fn hear(&mut self, module: &Module, kernel: &Kernel, answer: &Answer) -> bool {
         match self.step() {
             Some(Step::Try(guess)) if answer.accepted => {

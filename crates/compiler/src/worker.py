@@ -1,8 +1,9 @@
-"""Asks Triton's front end about kernels, for Warpsmith. Runs in the user's interpreter, which needs Triton and nothing else.
+"""Asks Triton's front end about kernels, for Warpsmith. Runs in the user's interpreter, which needs Triton and nothing
+else.
 
-Reads requests from standard input and writes answers to standard output, one JSON object a line (`protocol.rs` has their
-shapes). `serving.py` has the processes, `answers.py` puts what Triton says into the words of an answer, and what comes after the
-front end is in `stages.py`.
+Reads requests from standard input and writes answers to standard output, one JSON object a line (`protocol.rs` has
+their shapes). `serving.py` has the processes, `answers.py` puts what Triton says into the words of an answer, and what
+comes after the front end is in `stages.py`.
 """
 
 import gc

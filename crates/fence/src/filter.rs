@@ -1,4 +1,4 @@
-//! Which system calls a fenced process may make: a seccomp filter, assembled by hand.
+//! The seccomp filter of a sandboxed process, assembled as a BPF program.
 #![expect(unsafe_code, reason = "filters are put up by a system call")]
 
 use std::io;
@@ -11,10 +11,10 @@ const ARCHITECTURE: u32 = 0xC000_003E;
 #[cfg(target_arch = "aarch64")]
 const ARCHITECTURE: u32 = 0xC000_00B7;
 
-/// From here on numbers mean calls of x32, which would get past a list of the usual ones.
+/// System call numbers from here on belong to the x32 ABI and would bypass lists of the usual numbers.
 const X32: u32 = 0x4000_0000;
 
-/// Places in what the kernel shows to a filter.
+/// Offsets in `struct seccomp_data`, in bytes.
 const NUMBER: u32 = 0;
 const ARCHITECTURE_AT: u32 = 4;
 const fn argument(index: u32) -> u32 {
@@ -28,7 +28,7 @@ const UNKNOWN: u32 = libc::SECCOMP_RET_ERRNO | libc::ENOSYS as u32;
 const ALLOW: u32 = libc::SECCOMP_RET_ALLOW;
 const ASK: u32 = libc::SECCOMP_RET_USER_NOTIF;
 
-/// The network, other processes, and what reaches into the kernel.
+/// The refused calls: network, other processes, and kernel facilities.
 const REFUSED: &[c_long] = &[
     libc::SYS_socket,
     libc::SYS_connect,
@@ -85,12 +85,12 @@ const REFUSED: &[c_long] = &[
     libc::SYS_setdomainname,
     libc::SYS_personality,
     libc::SYS_ioprio_set,
-    // Memory that outlives the process, or that no limit counts.
+    // These create memory that outlives the process or that no limit counts.
     libc::SYS_shmget,
     libc::SYS_semget,
     libc::SYS_msgget,
     libc::SYS_mq_open,
-    // Landlock knows nothing of owners and attributes.
+    // Landlock does not restrict owners and attributes.
     libc::SYS_fchown,
     libc::SYS_fchownat,
     libc::SYS_setxattr,
@@ -101,12 +101,13 @@ const REFUSED: &[c_long] = &[
     libc::SYS_fremovexattr,
 ];
 
-/// Nor of modes and times; linkers and copying libraries set them on their own files and want to succeed.
+/// Calls that change modes and times, which Landlock does not restrict either. Linkers and libraries that copy files
+/// set them on their own files and fail on an error, so these calls do nothing and report success.
 const PRETENDED: &[c_long] = &[libc::SYS_fchmod, libc::SYS_fchmodat, libc::SYS_fchmodat2, libc::SYS_utimensat];
 
 #[cfg(target_arch = "x86_64")]
 mod old {
-    //! Calls that only this architecture still has.
+    //! Calls that exist only on this architecture.
     pub(super) const REFUSED: &[i64] =
         &[libc::SYS_chown, libc::SYS_lchown, libc::SYS_iopl, libc::SYS_ioperm, libc::SYS_kexec_file_load];
     pub(super) const PRETENDED: &[i64] = &[libc::SYS_chmod, libc::SYS_utime, libc::SYS_utimes, libc::SYS_futimesat];
@@ -119,7 +120,7 @@ mod old {
     pub(super) const FORKS: &[i64] = &[];
 }
 
-/// Calls on a process whose number is in this argument: only the process itself.
+/// Calls with the index of the argument that names a process; only the calling process itself is allowed.
 const OWN: &[(c_long, u32)] = &[
     (libc::SYS_prlimit64, 0),
     (libc::SYS_sched_setaffinity, 0),
@@ -129,18 +130,18 @@ const OWN: &[(c_long, u32)] = &[
     (libc::SYS_migrate_pages, 0),
     (libc::SYS_move_pages, 0),
 ];
-/// Where Landlock does not bound signals.
+/// Further such calls, for a kernel whose Landlock does not restrict signals.
 const OWN_SIGNALS: &[(c_long, u32)] = &[(libc::SYS_kill, 0), (libc::SYS_tgkill, 0), (libc::SYS_tkill, 0)];
 const SIGNALS: &[c_long] = &[libc::SYS_pidfd_send_signal, libc::SYS_rt_sigqueueinfo, libc::SYS_rt_tgsigqueueinfo];
 
-/// What is to be filtered besides what always is.
+/// The parts of the filter that depend on the kernel and on the limits.
 #[derive(Clone, Copy, Debug)]
 pub struct Policy {
-    /// Another process is asked before a process starts.
+    /// Another process decides whether a new process may start.
     pub asks: bool,
-    /// Landlock bounds signals.
+    /// Landlock restricts signals.
     pub signals_bounded: bool,
-    /// Landlock bounds truncation.
+    /// Landlock restricts truncation.
     pub truncation_bounded: bool,
 }
 
@@ -164,7 +165,7 @@ impl Program {
         self.step(BPF_RET | BPF_K, action)
     }
 
-    /// Goes on behind the next `count` steps unless what was loaded equals `k`.
+    /// Skips the next `count` instructions unless the loaded value equals `k`.
     fn skip_unless(&mut self, k: u32, count: u8) -> &mut Self {
         self.jump(BPF_JMP | BPF_JEQ | BPF_K, k, 0, count)
     }
@@ -176,7 +177,7 @@ impl Program {
         self
     }
 
-    /// Lets the call through if the argument is 0 or the process itself.
+    /// Allows the call if the argument is 0 or `pid`.
     fn own(&mut self, (call, index): (c_long, u32), pid: u32) {
         self.skip_unless(call as u32, 5).load(argument(index));
         self.jump(BPF_JMP | BPF_JEQ | BPF_K, 0, 2, 0).jump(BPF_JMP | BPF_JEQ | BPF_K, pid, 1, 0);
@@ -184,7 +185,7 @@ impl Program {
     }
 }
 
-/// The filter of the process `pid`.
+/// Assembles the filter of the process `pid`.
 fn program(policy: Policy, pid: u32) -> Vec<sock_filter> {
     let mut program = Program(Vec::new());
     program.load(ARCHITECTURE_AT).jump(BPF_JMP | BPF_JEQ | BPF_K, ARCHITECTURE, 1, 0);
@@ -193,13 +194,13 @@ fn program(policy: Policy, pid: u32) -> Vec<sock_filter> {
         program.jump(BPF_JMP | BPF_JGE | BPF_K, X32, 0, 1).answer(libc::SECCOMP_RET_KILL_PROCESS);
     }
     let start = if policy.asks { ASK } else { ALLOW };
-    // Its flags lie in memory, where no filter sees them; libraries go back to the older call.
+    // The flags of `clone3` are in memory, which a filter cannot read; libraries fall back to `clone`.
     program.answer_to(&[libc::SYS_clone3], UNKNOWN);
     program.skip_unless(libc::SYS_clone as u32, 6).load(argument(0));
     program.jump(BPF_JMP | BPF_JSET | BPF_K, NAMESPACES, 0, 1).answer(REFUSE);
     program.jump(BPF_JMP | BPF_JSET | BPF_K, libc::CLONE_THREAD as u32, 0, 1).answer(ALLOW).answer(start);
     program.answer_to(old::FORKS, start);
-    // A pair is a pipe of two ways.
+    // A socket pair is a bidirectional pipe, which is harmless.
     program.skip_unless(libc::SYS_socketpair as u32, 4).load(argument(0));
     program.skip_unless(libc::AF_UNIX as u32, 1).answer(ALLOW).answer(REFUSE);
     program.skip_unless(libc::SYS_setpriority as u32, 7).load(argument(0));
@@ -222,7 +223,7 @@ fn program(policy: Policy, pid: u32) -> Vec<sock_filter> {
     program.0
 }
 
-/// Flags of `clone` for namespaces of its own.
+/// The flags of `clone` that create namespaces.
 const NAMESPACES: u32 = (libc::CLONE_NEWNS
     | libc::CLONE_NEWUTS
     | libc::CLONE_NEWIPC
@@ -231,10 +232,11 @@ const NAMESPACES: u32 = (libc::CLONE_NEWNS
     | libc::CLONE_NEWNET
     | libc::CLONE_NEWCGROUP) as u32;
 
-/// Puts the filter up around this process, for good. Returns the descriptor that whoever is asked answers on.
+/// Installs the filter in this process, permanently. Returns the descriptor on which the supervising process answers,
+/// with [`Policy::asks`].
 ///
 /// # Errors
-/// What the system says.
+/// Returns an error when the kernel refuses the filter.
 pub fn put_up(policy: Policy) -> io::Result<Option<OwnedFd>> {
     let mut steps = program(policy, std::process::id());
     let length = u16::try_from(steps.len()).map_err(io::Error::other)?;
@@ -257,7 +259,7 @@ pub fn put_up(policy: Policy) -> io::Result<Option<OwnedFd>> {
 mod tests {
     use super::*;
 
-    /// What the program answers: the few steps that it is made of, carried out.
+    /// The action of the program for a call: an interpreter of the few instructions that it uses.
     fn verdict(program: &[sock_filter], architecture: u32, call: u32, arguments: [u32; 2]) -> u32 {
         let (mut at, mut loaded) = (0, 0);
         loop {

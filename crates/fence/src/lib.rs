@@ -1,6 +1,7 @@
-//! What the running kernel offers to fence a process in, and which environment variables pass.
+//! The sandbox features of the running Linux kernel, and the environment variables that a sandboxed process gets.
 //!
-//! Nothing here knows Python or the server: the worker puts the fence up, the doctor tells what it is worth.
+//! This crate depends on neither Python nor the server: the worker sets the sandbox up, and the doctor command reports
+//! which protections this machine has.
 #![expect(unsafe_code, reason = "the kernel is asked by system calls")]
 
 #[cfg(target_os = "linux")]
@@ -8,11 +9,11 @@ pub mod filter;
 #[cfg(target_os = "linux")]
 pub mod proc;
 
-/// The oldest Landlock with which a fenced process can work: before it, no file can be renamed into another folder, and
-/// Triton's cache does that. Linux 5.19.
+/// The oldest usable version of Landlock's ABI, from Linux 5.19. Older versions forbid renaming a file into another
+/// folder, which Triton's cache does.
 pub const OLDEST_LANDLOCK: u32 = 2;
 
-/// Variables that candidates see; everything else may be a secret.
+/// The variables that candidates get. Any other variable may be a secret.
 const PASSED: &[&str] = &[
     "CC",
     "CONDA_PREFIX",
@@ -28,7 +29,7 @@ const PASSED: &[&str] = &[
     "VIRTUAL_ENV",
 ];
 
-/// Beginnings of names of variables that candidates see.
+/// Prefixes of the names of variables that candidates get.
 const PASSED_FAMILIES: &[&str] = &[
     "CUDA_",
     "HIP_",
@@ -49,45 +50,45 @@ const PASSED_FAMILIES: &[&str] = &[
     "WARPSMITH_",
 ];
 
-/// Parts of a name that say it is a secret whatever its beginning.
+/// Parts of names that mark secrets, whatever the prefix.
 const SECRET: &[&str] = &["TOKEN", "SECRET", "PASSWORD", "CREDENTIAL", "API_KEY", "ACCESS_KEY"];
 
-/// What the running kernel offers.
+/// The sandbox features of a kernel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Kernel {
-    /// Version of Landlock, which bounds the files; 0 for none.
+    /// The version of Landlock's ABI, which restricts access to files; 0 without Landlock.
     pub landlock: u32,
-    /// Whether system calls can be refused.
+    /// Whether seccomp filters can refuse system calls.
     pub filter: bool,
-    /// Whether another process can be asked about a system call.
+    /// Whether a seccomp filter can ask another process about a system call.
     pub asks: bool,
 }
 
 impl Kernel {
-    /// Asks the running kernel.
+    /// The features of the running kernel; none on other systems than Linux.
     #[must_use]
     #[cfg(target_os = "linux")]
     pub fn running() -> Self {
         let landlock = landlock_version();
-        // Before Linux 5.5 a call could be asked about but not let through; Landlock is younger than that.
+        // Before Linux 5.5 the supervisor could not let a call continue; a kernel with Landlock is newer than that.
         let asks = landlock > 0 && can_filter(libc::SECCOMP_RET_USER_NOTIF);
         Self { landlock, filter: can_filter(libc::SECCOMP_RET_ERRNO), asks }
     }
 
-    /// Asks the running kernel.
+    /// The features of the running kernel; none on other systems than Linux.
     #[must_use]
     #[cfg(not(target_os = "linux"))]
     pub fn running() -> Self {
         Self::default()
     }
 
-    /// Whether files can be bounded.
+    /// Whether access to files can be restricted.
     #[must_use]
     pub fn bounds_files(self) -> bool {
         self.landlock >= OLDEST_LANDLOCK
     }
 
-    /// What a fenced process can do all the same, in words.
+    /// The actions that the sandbox cannot prevent on this kernel, as text.
     #[must_use]
     pub fn missing(self) -> Vec<String> {
         let mut missing = Vec::new();
@@ -106,7 +107,7 @@ impl Kernel {
     }
 }
 
-/// Whether a fenced process sees this environment variable.
+/// Whether a sandboxed process gets the environment variable of this name.
 #[must_use]
 pub fn passes(name: &str) -> bool {
     let is_known = PASSED.contains(&name) || PASSED_FAMILIES.iter().any(|family| name.starts_with(family));

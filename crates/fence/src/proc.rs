@@ -1,20 +1,20 @@
-//! Which processes there are below one, and what they use.
+//! The descendants of a process and their resource use, from `/proc`.
 
 use std::collections::HashMap;
 use std::fs;
 
-/// What processes use together.
+/// The total resource use of processes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
-    /// How many they are, those among them that have ended and that nobody took leave of.
+    /// The number of processes, including zombies.
     pub processes: u64,
-    /// How many threads they have.
+    /// The number of their threads.
     pub threads: u64,
-    /// Bytes of memory that are not a file's.
+    /// Memory that is not backed by files, in bytes.
     pub memory: u64,
 }
 
-/// All processes below `pid`, those nearest first.
+/// All descendants of `pid`, the nearest first.
 #[must_use]
 pub fn descendants(pid: i32) -> Vec<i32> {
     if fs::exists(format!("/proc/{pid}/task/{pid}/children")).unwrap_or(false) {
@@ -29,7 +29,7 @@ fn below(pid: i32, children: &dyn Fn(i32) -> Vec<i32>) -> Vec<i32> {
     let mut at = 0;
     while let Some(next) = found.get(at).copied() {
         at += 1;
-        // A number may be given anew while we look: nobody is met twice.
+        // A process id may be reused during the search, so each is listed once.
         for child in children(next) {
             if !found.contains(&child) {
                 found.push(child);
@@ -47,18 +47,18 @@ pub fn children(pid: i32) -> Vec<i32> {
     lists.flat_map(|list| list.split_whitespace().filter_map(|word| word.parse().ok()).collect::<Vec<i32>>()).collect()
 }
 
-/// The numbers of all processes.
+/// The ids of all processes.
 pub fn all() -> impl Iterator<Item = i32> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
-/// The children of every process, where the kernel does not list them.
+/// The children of every process, for a kernel that does not list children.
 fn family() -> HashMap<i32, Vec<i32>> {
     let mut family: HashMap<i32, Vec<i32>> = HashMap::new();
     for pid in all() {
         let Ok(stat) = fs::read_to_string(format!("/proc/{pid}/stat")) else { continue };
-        // The program's name stands in parentheses and may hold any.
+        // The program's name is in parentheses and may itself contain parentheses.
         let parent = stat.rsplit_once(')').and_then(|(_, rest)| rest.split_whitespace().nth(1)?.parse().ok());
         if let Some(parent) = parent {
             family.entry(parent).or_default().push(pid);
@@ -67,8 +67,8 @@ fn family() -> HashMap<i32, Vec<i32>> {
     family
 }
 
-/// What the processes use together, without what each shares with the process that they were forked from: `inherited`
-/// bytes of those that still run the same program.
+/// The total resource use of the processes. `inherited` is the memory in bytes that each shares with the process it was
+/// forked from; it is subtracted for each that still runs the same program.
 #[must_use]
 pub fn usage(pids: &[i32], inherited: u64) -> Usage {
     use std::os::unix::fs::MetadataExt;
@@ -85,7 +85,7 @@ pub fn usage(pids: &[i32], inherited: u64) -> Usage {
     total
 }
 
-/// What one process uses; `None` when it is gone.
+/// The resource use of one process; `None` if it is gone.
 #[must_use]
 pub fn usage_of(pid: i32) -> Option<Usage> {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
@@ -93,7 +93,7 @@ pub fn usage_of(pid: i32) -> Option<Usage> {
         status.lines().find_map(|line| line.strip_prefix(name)?.split_whitespace().next()?.parse().ok())
     };
     let kilobytes = |name: &str| value(name).unwrap_or(0);
-    // Kernels that do not tell kinds of memory apart tell all of it.
+    // A kernel that does not distinguish kinds of memory reports all of it.
     let resident = value("RssAnon:").map_or_else(|| kilobytes("VmRSS:"), |anon| anon + kilobytes("RssShmem:"));
     let memory = (resident + kilobytes("VmSwap:")) * 1024;
     Some(Usage { processes: 1, threads: value("Threads:").unwrap_or(1), memory })

@@ -1,4 +1,4 @@
-//! Launches that were compiled and not made, for a model; and the GPU that is played where none is there.
+//! Launches that were compiled but not run, for performance prediction, and the GPU that they are compiled for.
 
 use std::sync::OnceLock;
 
@@ -6,24 +6,24 @@ use serde::{Deserialize, Serialize};
 
 use super::Value;
 
-/// A GPU that runners compile for without having it.
+/// A GPU that runners compile for although the machine does not have it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Played {
-    /// Its name.
+    /// The name of the GPU.
     pub name: String,
     /// Compute capability, `90` for 9.0.
     pub capability: u32,
-    /// Multiprocessors.
+    /// The number of streaming multiprocessors.
     pub multiprocessors: u32,
-    /// Bytes of shared memory that a program can have.
+    /// The greatest amount of shared memory of a program, in bytes.
     pub shared: u32,
 }
 
-/// The environment variable that tells runners of it, as JSON.
+/// The environment variable that holds a [`Played`] for runners, as JSON.
 pub const PLAYED_ENV: &str = "WARPSMITH_PLAYED_GPU";
 
 impl Played {
-    /// The one that this process compiles for, if any; what it was when this was asked first.
+    /// The GPU in this process's [`PLAYED_ENV`], if any. The variable is read once, at the first call.
     #[must_use]
     pub fn here() -> Option<Self> {
         static HERE: OnceLock<Option<Played>> = OnceLock::new();
@@ -31,56 +31,56 @@ impl Played {
     }
 }
 
-/// The launches of a call that were compiled and not made.
+/// The launches of a call, compiled but not run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Drafts {
     /// The launches, in order.
     pub launches: Vec<Drafted>,
-    /// What tells the memory of each tensor that the call was given from that of others.
+    /// An identifier of the storage of each tensor argument of the call.
     pub inputs: Vec<u64>,
-    /// The same of each tensor that it returned.
+    /// An identifier of the storage of each tensor that the call returned.
     pub results: Vec<u64>,
 }
 
-/// A launch that was compiled and not made.
+/// A launch that was compiled but not run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Drafted {
-    /// The name of its function in [`Self::text`].
+    /// The name of the kernel's function in [`Self::text`].
     pub kernel: String,
-    /// Programs along each dimension.
+    /// The number of programs along each dimension.
     pub grid: Vec<i64>,
-    /// What the compiled kernel is given, in its order: those that it was compiled for are none of them.
+    /// The arguments of the compiled kernel, in its order, without those that it was specialized for.
     pub parameters: Vec<Parameter>,
-    /// What tells the memory of each of these from that of others, where it is a tensor; else 0.
+    /// An identifier of the storage of each of [`Self::parameters`] that is a tensor; 0 for the others.
     pub memories: Vec<u64>,
-    /// Triton's own intermediate representation of the kernel.
+    /// The kernel in Triton's intermediate representation (TTIR).
     pub text: String,
-    /// Registers of a thread.
+    /// Registers per thread.
     pub registers: u32,
-    /// Bytes of a thread's stack.
+    /// Stack per thread, in bytes.
     pub stack: u32,
-    /// Bytes of shared memory of a program.
+    /// Shared memory per program, in bytes.
     pub shared: u32,
-    /// Warps of a program.
+    /// Warps per program.
     pub warps: u32,
-    /// Rounds of a loop whose loads are under way at once; 1 where nothing is loaded ahead.
+    /// Iterations of a loop whose loads are in flight at the same time; 1 without prefetching.
     pub stages: u32,
-    /// Launches of one number are choices of a tuner, of which one is made.
+    /// Launches with the same number are the configurations of one autotuned launch; only one of them runs.
     pub choice: Option<u64>,
-    /// Its keywords: the options and constants of a launch.
+    /// The keyword arguments of the launch: its options and constants.
     pub keywords: Vec<(String, Value)>,
 }
 
-/// What a compiled kernel is given for a parameter.
+/// An argument of a compiled kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Parameter {
     /// An integer.
     Int(i64),
     /// A tensor.
     Tensor {
-        /// Bytes from the beginning of its memory.
+        /// Offset into its storage, in bytes.
         offset: i64,
-        /// Bytes of that memory which it spans.
+        /// The length of the part of its storage that it spans, in bytes.
         bytes: f64,
     },
     /// Anything else.

@@ -1,10 +1,11 @@
-//! What the elements of tensors become whose recorded contents are kept.
+//! The elements of tensors whose contents were recorded, adapted to other sizes and varied by a seed.
 
 use super::sizes::{Placed, Sizes};
 use super::workload::{Data, Kind, TensorSpec};
 
 impl Sizes<'_> {
-    /// Whether one tensor holds integers that may be in any order: those of several, and those that ascend, may belong together.
+    /// Whether a tensor holds integers whose order does not matter. If several tensors hold integers, or if the
+    /// integers ascend, they may depend on each other.
     #[must_use]
     pub fn has_indices(&self) -> bool {
         self.specs.iter().any(|spec| self.are_indices(spec))
@@ -17,7 +18,8 @@ impl Sizes<'_> {
         is_alone && matches!(&spec.data, Data::Integers(values) if spec.dtype != "bool" && !values.is_sorted())
     }
 
-    /// What the elements become: values that are kept as long as there are as many, and indices that stay inside.
+    /// The elements of a tensor at its new place. Recorded values are kept if their number is the same, and indices
+    /// stay in range of the dimension that they index.
     #[must_use]
     pub fn data(&self, spec: &TensorSpec, placed: &Placed) -> Data {
         let recorded = Placed { shape: spec.shape.clone(), stride: spec.stride.clone(), offset: spec.offset };
@@ -43,7 +45,7 @@ impl Sizes<'_> {
         }
     }
 
-    /// The recorded integers with their rows moved around; for skewed contents most of them are one.
+    /// The recorded integers with their rows rotated; for skewed contents most of them become the same one.
     fn varied_integers(&self, spec: &TensorSpec, mut values: Vec<i64>) -> Vec<i64> {
         let Some(seed) = self.varied.filter(|_| spec.dtype == "bool" || self.are_indices(spec)) else { return values };
         turn(&mut values, spec.shape.first().and_then(|&size| usize::try_from(size).ok()).unwrap_or(1), seed);
@@ -55,8 +57,8 @@ impl Sizes<'_> {
         values
     }
 
-    /// The recorded floats, moved along the last dimension, which keeps what rows add up to; one alone becomes another. What ascends
-    /// stays.
+    /// The recorded floats, rotated along the last dimension, which keeps the sums of rows. A single float is scaled.
+    /// Ascending floats are not changed.
     fn varied_floats(&self, spec: &TensorSpec, mut values: Vec<f64>) -> Vec<f64> {
         let Some(seed) = self.varied else { return values };
         let last = spec.shape.last().zip(spec.stride.last()).filter(|&(_, &stride)| stride != 0);
@@ -69,7 +71,8 @@ impl Sizes<'_> {
         values
     }
 
-    /// The replaced size that `high` may be an index into (or, of sorted values, the end of), old and new.
+    /// The replaced size, old and new, of the dimension that indices up to `high` may index. The last of sorted values
+    /// may also equal the size.
     fn indexed(&self, high: i64, is_sorted: bool) -> Option<(i64, i64)> {
         let ends = self.resize.iter().find(|(old, new)| is_sorted && *old == high && old != new);
         let inside = self.resize.iter().filter(|(old, new)| high < *old && high >= *new && *new > 0);
@@ -84,7 +87,8 @@ impl Sizes<'_> {
         }
     }
 
-    /// Ends of sequences keep their order, and the last one is the new length; other indices wrap around.
+    /// Indices that fit the new size. Ends of sequences are scaled, so that the last one is the new length; other
+    /// sorted indices are clamped, and unsorted ones wrap around.
     fn kept_inside(&self, values: &[i64], is_sorted: bool, high: i64) -> Vec<i64> {
         match self.indexed(high, is_sorted) {
             Some((old, new)) if old == high => {
@@ -98,7 +102,7 @@ impl Sizes<'_> {
     }
 }
 
-/// Moves `count` parts of equal size around, by chance.
+/// Rotates `count` parts of equal size by a number of parts that depends on the seed.
 fn turn<T>(values: &mut [T], count: usize, seed: u64) {
     if count > 1 && values.len().is_multiple_of(count) {
         let steps = 1 + (seed % (count as u64 - 1)) as usize;
@@ -106,7 +110,7 @@ fn turn<T>(values: &mut [T], count: usize, seed: u64) {
     }
 }
 
-/// Floats like these, when there have to be more or less of them.
+/// The statistics of these floats, from which another number of floats can be drawn.
 fn statistics(values: &[f64]) -> Data {
     let finite: Vec<f64> = values.iter().copied().filter(|value| value.is_finite()).collect();
     if finite.is_empty() {

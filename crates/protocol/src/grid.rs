@@ -1,20 +1,20 @@
-//! Grids of launches as comments give them: `cdiv(n, BLOCK)`.
+//! A parser and evaluator for the grid expressions of spec comments, such as `cdiv(n, BLOCK)`.
 
-/// What a grid may be made with, for people.
+/// The elements of a grid expression, for error messages.
 const KNOWN: &str = "numbers, arguments, `+ - * // %`, `cdiv`, `min` and `max`";
 
-/// One dimension of a grid, as an expression of arguments.
+/// The size of one dimension of a grid, as an expression of the launch's arguments.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Grid {
-    /// A number.
+    /// An integer literal.
     Number(i64),
-    /// An argument of the launch, or what a tuner chooses.
+    /// An argument of the launch, or a constant that an autotuner chooses.
     Name(String),
-    /// An operator or a function with what it is given.
+    /// A binary operator or function with its two operands.
     Of(Operator, Box<[Self; 2]>),
 }
 
-/// What makes one number of two.
+/// A binary operator or function on integers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operator {
     /// `+`
@@ -27,7 +27,7 @@ pub enum Operator {
     Divide,
     /// `%`
     Remainder,
-    /// `cdiv`: divided, rounded up.
+    /// `cdiv`: division, rounded up.
     DivideUp,
     /// `min`
     Least,
@@ -36,17 +36,18 @@ pub enum Operator {
 }
 
 impl Grid {
-    /// Reads one.
+    /// Parses an expression.
     ///
     /// # Errors
-    /// What cannot be read.
+    /// Returns a sentence for the user when the text is no grid expression.
     pub fn parse(text: &str) -> Result<Self, String> {
         let mut parser = Parser { rest: text.trim(), depth: 0 };
         let grid = parser.sum()?;
         if parser.rest.is_empty() { Ok(grid) } else { Err(parser.stuck()) }
     }
 
-    /// Its value where names have those that `of` gives; `None` where one has none, or there is no result.
+    /// The value of the expression. `of` gives the values of names. `None` if a name has no value, if a divisor is not
+    /// positive, or on overflow.
     pub fn value(&self, of: &dyn Fn(&str) -> Option<i64>) -> Option<i64> {
         let (operator, both) = match self {
             Self::Number(number) => return Some(*number),

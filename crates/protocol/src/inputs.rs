@@ -1,46 +1,47 @@
-//! The inputs that a call is made with.
+//! Descriptions of the inputs of a call, derived from a recorded call.
 
 use serde::{Deserialize, Serialize};
 
 use super::Value;
 
-/// Inputs of a call, made from a recorded one.
+/// The inputs of a call, as changes of a recorded call.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Inputs {
-    /// Equal seeds give equal contents.
+    /// The seed of the random number generator; equal seeds give equal contents.
     pub seed: u64,
-    /// Sizes to replace in shapes and integer arguments, old and new.
+    /// The sizes to replace in shapes and integer arguments, as pairs of old and new.
     pub resize: Vec<(i64, i64)>,
-    /// Arguments that are others, by their number in [`super::Workload::values`].
+    /// Arguments that replace recorded ones, by their index in [`super::Workload::values`].
     pub others: Vec<(usize, Value)>,
-    /// Keyword arguments beside the recorded ones.
+    /// Keyword arguments in addition to the recorded ones.
     pub added: Vec<(String, Value)>,
-    /// What float tensors hold.
+    /// The kind of contents of float tensors.
     pub values: Values,
-    /// What stands where [`Self::values`] puts infinities and NaN, if not those.
+    /// Finite numbers that take the places of the infinities and NaN of [`Self::values`], if any.
     pub finite: Option<Finite>,
-    /// The tensor that alone has those, by its number; without it all have.
+    /// The id of the only tensor in which [`Self::finite`] applies; `None` means all tensors.
     pub finite_in: Option<usize>,
-    /// Tensors whose recorded contents are kept hold others, made of those.
+    /// Tensors whose contents were recorded get varied contents instead of exactly those.
     pub varied: bool,
-    /// How tensors lie in memory.
+    /// The memory layout of tensors.
     pub layout: Layout,
-    /// Float tensors are widened to this type, `float64` or `float32`, with the values that the narrow ones have.
+    /// The type to which float tensors are widened, `float64` or `float32`; their values are those of the narrow
+    /// tensors.
     pub widen: Option<String>,
-    /// What the function gets are copies that lie densely in memory, with the contents of tensors that lie otherwise.
+    /// The function gets dense copies of the tensors, with the contents that they have in their own layout.
     pub dense: bool,
-    /// The memory around tensors holds zeros: what is read from there is nothing that shows by itself.
+    /// The memory around tensors holds zeros instead of marks, so that reads out of bounds do not show in results.
     pub unmarked: bool,
-    /// Float elements move by up to so many units in the last place, by this seed; with [`Self::widen`], in that of the wider
-    /// type.
+    /// The seed by which float elements move by up to one unit in the last place; with [`Self::widen`], in that of the
+    /// wider type.
     pub jitter: Option<u64>,
-    /// Which tensors hold numbers of tf32 alone.
+    /// The tensors whose elements are reduced to the precision of tf32.
     pub coarse: Coarse,
 }
 
 impl Inputs {
-    /// Whether sizes, types and strides are the recorded ones: the same kernels are launched in the same way.
+    /// Whether sizes, types and strides are the recorded ones, so that the same kernels are launched in the same way.
     #[must_use]
     pub fn is_as_recorded(&self) -> bool {
         let (sizes, values) = (self.resize.is_empty(), self.others.is_empty() && self.added.is_empty());
@@ -48,72 +49,72 @@ impl Inputs {
     }
 }
 
-/// Tensors of 32 bits that hold numbers with 10 bits of mantissa alone, as products in tf32 take them.
+/// Tensors of 32-bit floats whose elements are reduced to 10 bits of mantissa, the precision of tf32 products.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Coarse {
-    /// Numbers of the tensors.
+    /// The indices of the tensors.
     pub tensors: Vec<usize>,
-    /// To the nearest, not towards zero.
+    /// Whether elements are rounded to nearest instead of towards zero.
     pub rounds: bool,
 }
 
-/// What float tensors hold.
+/// The kind of contents of float tensors.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Values {
-    /// Like the recorded ones.
+    /// The distribution of the recorded contents.
     #[default]
     Recorded,
-    /// Magnitudes far above the recorded ones, in range of the type.
+    /// Magnitudes far above the recorded ones, within the range of the type.
     Large,
-    /// Far from zero, all on one side, so that their squares hide how they differ.
+    /// Values far from zero with one sign, so that their differences are lost in their squares.
     Far,
-    /// Far below, some of them denormal.
+    /// Magnitudes far below the recorded ones, some of them denormal.
     Tiny,
     /// One value everywhere.
     Constant,
-    /// Ascending along the last dimension.
+    /// Values that ascend along the last dimension.
     Sorted,
-    /// A few elements a thousand times the rest.
+    /// A few elements are a thousand times the rest.
     Skewed,
     /// Some elements, and the whole of some rows, are minus infinity.
     Infinite,
     /// A few elements are NaN.
     Nan,
-    /// Small integers, with which sums and products are exact.
+    /// Small integers, whose sums and products are exact.
     Integers,
     /// Zeros.
     Zeros,
 }
 
-/// Numbers in the places of infinities and NaN.
+/// Finite numbers in the places of infinities and NaN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Finite {
-    /// One that could have been recorded.
+    /// A number that could have been recorded.
     Usual,
-    /// One some thousand times as far from zero.
+    /// A number some thousand times as far from zero.
     Great,
 }
 
-/// How tensors of two and more dimensions lie in memory.
+/// The memory layout of tensors; most layouts change only tensors of at least two dimensions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Layout {
-    /// As recorded.
+    /// The recorded layout.
     #[default]
     Recorded,
     /// The last two dimensions are swapped in memory.
     Transposed,
-    /// Rows are longer than they need be.
+    /// Rows are padded at their end.
     Sliced,
     /// The first dimension has stride 0.
     Expanded,
-    /// Each begins one element behind an aligned address.
+    /// Each tensor begins one element after an aligned address.
     Shifted,
-    /// The last one alone is transposed.
+    /// Only the last tensor is transposed.
     Mixed,
-    /// Between the elements of vectors there is room for another.
+    /// Vectors have stride 2.
     Gapped,
 }

@@ -1,6 +1,7 @@
-//! Types that cross the pipe between the server and its workers, and the frames they travel in.
+//! The messages between the server and its worker processes, and the frames that carry them.
 //!
-//! Shared by both halves of the package. A frame is a length (`u32`, little endian) and that many bytes of JSON.
+//! The server and the worker module both use this crate. A frame is a length in bytes (`u32`, little endian), followed
+//! by that many bytes of JSON.
 
 mod drafted;
 mod fresh;
@@ -24,26 +25,27 @@ pub use workload::{
     Data, EntryPoint, FailedLaunch, Kind, LaunchRecord, RecordConfig, Reference, Source, TensorSpec, Value, Workload,
 };
 
-/// Version of this protocol; both sides must agree.
+/// The version of this protocol; both sides must have the same.
 pub const PROTOCOL: u32 = 20;
 
-/// No frame is larger: a longer length means that the stream is not ours.
+/// The greatest length of a frame's JSON in bytes; a greater length means that the stream does not carry frames.
 pub const MAX_FRAME: usize = 64 << 20;
 
-/// Environment variable with the path of the [`RecordConfig`] when a command runs under the recorder.
+/// The environment variable with the path of the [`RecordConfig`] for a command that runs under the recorder.
 pub const RECORD_ENV: &str = "WARPSMITH_RECORD";
 
-/// Environment variable that names a simulated device: kernels run in Triton's interpreter, times come from a formula.
-/// For tests; its results say "simulated".
+/// The environment variable that names a simulated device: kernels run in Triton's interpreter, and times come from a
+/// formula. It is for tests; its results say "simulated".
 pub const FAKE_DEVICE_ENV: &str = "WARPSMITH_FAKE_DEVICE";
 
-/// Environment variable with the number of the one device file that processes on a device are to open.
+/// The environment variable with the number of the only device file that the processes of a device may open.
 pub const NODE_ENV: &str = "WARPSMITH_DEVICE_NODE";
 
-/// Environment variable with the folder for compiled modules of torch and Triton, where nobody keeps them.
+/// The environment variable with the folder for the bytecode of torch and Triton, used if Python caches it nowhere
+/// else.
 pub const BYTECODE_ENV: &str = "WARPSMITH_BYTECODE";
 
-/// Whether a type, by its name in torch, holds floats.
+/// Whether an element type holds floats. `dtype` is torch's name without the `torch.`.
 #[must_use]
 pub fn is_float(dtype: &str) -> bool {
     dtype.starts_with("float") || dtype.starts_with("bfloat")
@@ -55,12 +57,12 @@ pub fn is_simulated() -> bool {
     std::env::var_os(FAKE_DEVICE_ENV).is_some_and(|name| !name.is_empty())
 }
 
-/// Versions and device of a worker or a recording.
+/// The software versions and the device of a worker or a recording.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Environment {
     /// Python's version.
     pub python: String,
-    /// Torch's version; empty where there is no torch.
+    /// Torch's version; empty without torch.
     pub torch: String,
     /// Triton's version.
     pub triton: String,
@@ -73,7 +75,7 @@ pub struct Environment {
 /// Writes one frame.
 ///
 /// # Errors
-/// What the stream says.
+/// Returns an error when the stream cannot be written.
 pub fn write_frame(stream: &mut impl Write, message: &impl Serialize) -> io::Result<()> {
     let body = serde_json::to_vec(message)?;
     let length = u32::try_from(body.len()).map_err(|_| io::Error::other("frame too large"))?;
@@ -87,7 +89,7 @@ pub fn write_frame(stream: &mut impl Write, message: &impl Serialize) -> io::Res
 /// Reads one frame; `None` at the end of the stream.
 ///
 /// # Errors
-/// What the stream says, and [`io::ErrorKind::InvalidData`] for what is not a frame of ours.
+/// Returns an error when the stream cannot be read, and [`io::ErrorKind::InvalidData`] when it holds no valid frame.
 pub fn read_frame<T: DeserializeOwned>(stream: &mut impl Read) -> io::Result<Option<T>> {
     let mut length = [0; 4];
     match stream.read_exact(&mut length) {

@@ -1,4 +1,4 @@
-//! Frames with a descriptor: how one process hands another the end of a socket.
+//! Frames that carry a file descriptor, by which one process passes a socket to another.
 #![expect(unsafe_code, reason = "descriptors travel in control messages, which only system calls know")]
 
 use std::io::{self, Read, Write};
@@ -11,18 +11,18 @@ use serde::{Serialize, de::DeserializeOwned};
 
 use super::{read_frame, write_frame};
 
-/// Room for the control message of one descriptor; in words, for its alignment.
+/// The size of the buffer for the control message of one descriptor, in `u64` words, which align it.
 const CONTROL_WORDS: usize = 8;
-/// What is received must not leak into programs that are started.
+/// The flags of `recvmsg`: programs that this process starts must not inherit a received descriptor.
 #[cfg(target_os = "linux")]
 const RECEIVE_FLAGS: i32 = libc::MSG_CMSG_CLOEXEC;
 #[cfg(not(target_os = "linux"))]
 const RECEIVE_FLAGS: i32 = 0;
 
-/// Writes one frame; the descriptor travels with its first byte.
+/// Writes one frame; the descriptor is sent with its first byte.
 ///
 /// # Errors
-/// What the stream says.
+/// Returns an error when the stream cannot be written.
 pub fn send_with(mut stream: &UnixStream, message: &impl Serialize, passed: BorrowedFd<'_>) -> io::Result<()> {
     let mut frame = Vec::new();
     write_frame(&mut frame, message)?;
@@ -48,10 +48,10 @@ pub fn send_with(mut stream: &UnixStream, message: &impl Serialize, passed: Borr
     stream.write_all(&frame[1..])
 }
 
-/// Reads one frame and the descriptor that came with it, if one did; `None` at the end of the stream.
+/// Reads one frame and the descriptor that was sent with it, if any; `None` at the end of the stream.
 ///
 /// # Errors
-/// What the stream says, and [`io::ErrorKind::InvalidData`] for what is not a frame of ours.
+/// Returns an error when the stream cannot be read, and [`io::ErrorKind::InvalidData`] when it holds no valid frame.
 pub fn receive<T: DeserializeOwned>(stream: &UnixStream) -> io::Result<Option<(T, Option<OwnedFd>)>> {
     let mut first = [0_u8; 1];
     let mut control = [0_u64; CONTROL_WORDS];

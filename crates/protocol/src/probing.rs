@@ -1,4 +1,5 @@
-//! What is asked of originals and of winners beside their results: what a call needs, very large calls, calls under a checker.
+//! Requests beyond the results of a call: which memory a call reads and writes, very large calls, and calls under a
+//! checking or profiling tool.
 
 use std::path::PathBuf;
 
@@ -7,85 +8,86 @@ use serde::{Deserialize, Serialize};
 use super::Workload;
 use super::runner::{Fence, Inputs, Tuned};
 
-/// What to find out about the arguments of a call.
+/// A request to find out which parts of its arguments a call reads and writes.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Probe {
-    /// One call after the other begins with each of these.
+    /// The inputs of the calls, used in rotation.
     pub inputs: Vec<Inputs>,
-    /// So many parts of each argument are given other contents, one a call.
+    /// The number of parts of each argument that get other contents, one part per call.
     pub parts: usize,
     /// Gradients are computed in each call.
     pub gradients: bool,
-    /// After so many milliseconds what is known by then is told.
+    /// The time limit in milliseconds, after which the reply has what is known by then.
     pub milliseconds: u64,
 }
 
-/// What a call does with the memory of a tensor argument.
+/// How a call uses the memory of a tensor argument.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Touched {
-    /// Number of the tensor.
+    /// The index of the tensor.
     pub argument: usize,
-    /// Bytes of its elements.
+    /// The size of its elements, in bytes.
     pub bytes: u64,
-    /// So many parts were given other contents.
+    /// The number of parts that got other contents.
     pub tried: u32,
-    /// After so many of them the results were others.
+    /// The number of those parts that changed the results.
     pub needed: u32,
-    /// Bytes that hold something else after a call.
+    /// The number of bytes that differ after a call.
     pub written: u64,
 }
 
-/// The last part of a call on large tensors.
+/// A request for the last part of the results of a call on large tensors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tail {
-    /// The size that was made large; no other size is the same.
+    /// The size that was enlarged; no other dimension has the same size.
     pub size: i64,
-    /// So many steps along it are looked at, the last ones.
+    /// The number of steps at the end of that dimension that are compared.
     pub last: i64,
-    /// The call is made with the last part of its arguments alone, not with all of them.
+    /// Whether the call gets only the last part of its arguments.
     pub alone: bool,
-    /// So many bytes of the device must be free.
+    /// The device memory that must be free, in bytes.
     pub room: u64,
 }
 
-/// A program that watches a call.
+/// A tool that runs a call under observation, such as a sanitizer or profiler.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Watched {
-    /// Its limits; it is not fenced in itself, the call is.
+    /// The limits of the tool. The call is sandboxed; the tool itself is not.
     pub fence: Fence,
-    /// The program with its arguments.
+    /// The tool's program and its arguments.
     pub command: Vec<String>,
-    /// Environment variables that it has besides.
+    /// Additional environment variables of the tool.
     pub variables: Vec<(String, String)>,
 }
 
 /// A call in a process of its own.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Alone {
-    /// What it may do.
+    /// The sandbox and limits of the process.
     pub fence: Fence,
-    /// The file.
+    /// The file to load.
     pub file: PathBuf,
     /// The folder of the user's file, for its imports.
     pub folder: PathBuf,
-    /// The call.
+    /// The call to make.
     pub workload: Workload,
-    /// With what.
+    /// The inputs of the call.
     pub inputs: Inputs,
-    /// As in [`super::runner::RunnerRequest::Load`].
+    /// Whether the file is a candidate, as in [`super::runner::RunnerRequest::Load`].
     pub is_candidate: bool,
-    /// What looks on needs more than a fence leaves: only for a file of the user's own.
+    /// Runs the call without a sandbox, because the tool needs more access. This is only for a file of the user's own.
     pub unfenced: bool,
-    /// The file that stands for the device. The process has it, beside others, from where it uses the device first: until then it
-    /// keeps nobody from having the device alone.
+    /// The lock file of the device. The process takes a shared lock on it just before it first uses the device; until
+    /// then it does not block a process that wants the device exclusively.
     pub device: PathBuf,
-    /// What autotuners launch. Those that are not named launch each of their configurations once: to measure under a tool takes long
-    /// and says nothing.
+    /// The configurations that autotuners launch. Autotuners that are not listed launch each configuration once,
+    /// because measuring them under a tool takes long and gives no valid times.
     pub chosen: Vec<Tuned>,
 }
 
 impl Alone {
-    /// Nobody answers when it asks for a process, and nobody waits for its token.
+    /// The same call for a process that has no supervisor: no limit on processes, which a supervisor would check, and
+    /// no token.
     #[must_use]
     pub fn unasked(mut self) -> Self {
         (self.fence.processes, self.fence.token) = (0, 0);

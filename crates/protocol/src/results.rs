@@ -1,25 +1,25 @@
-//! Results of calls, as runners give them and the comparer takes them.
+//! Results of calls, which runners export and the comparer imports.
 
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-/// The results of a call: what was returned, then the tensor arguments as they are afterwards, then the gradients.
+/// The results of a call: the return value, then the tensor arguments after the call, then the gradients.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Exported {
-    /// Each value.
+    /// The values, in this order.
     pub leaves: Vec<Leaf>,
-    /// Where the bytes of the tensors are; absent when they were not asked for or there are none. They stay until the next
-    /// request.
+    /// The memory with the elements of the tensors; absent if they were not requested or there are none. It stays valid
+    /// until the next request.
     pub buffer: Option<Buffer>,
 }
 
-/// A value inside results.
+/// A value inside results, with its path.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Leaf {
-    /// The way to it: `result[0]`, `argument 2`, `gradient of argument 0`.
+    /// The path of the value: `result[0]`, `argument 2`, `gradient of argument 0`.
     pub path: String,
-    /// What it is.
+    /// The value at this path.
     pub value: LeafValue,
 }
 
@@ -28,11 +28,11 @@ pub struct Leaf {
 pub enum LeafValue {
     /// A tensor.
     Tensor {
-        /// Its Python type, such as `torch.Tensor`.
+        /// The Python type, such as `torch.Tensor`.
         class: String,
         /// Element type, without the `torch.`.
         dtype: String,
-        /// Device type.
+        /// Device type: `cuda`, `cpu`.
         device: String,
         /// Sizes.
         shape: Vec<i64>,
@@ -40,39 +40,39 @@ pub enum LeafValue {
         stride: Vec<i64>,
         /// Whether it requires a gradient.
         requires_grad: bool,
-        /// Number of the tensor argument whose storage it shares, if it does.
+        /// Index of the tensor argument whose storage it shares, if any.
         shares: Option<usize>,
-        /// Number of the first leaf whose storage it shares, where both are results and that is no argument's.
+        /// Index of the first leaf whose storage it shares, if both are results and the storage is not an argument's.
         #[serde(default)]
         joins: Option<usize>,
-        /// Byte in the buffer at which its elements begin; they lie one behind the other, in the order of the shape.
+        /// Offset of its elements in the buffer, in bytes; they are dense and in the order of the shape.
         at: u64,
     },
-    /// What holds other values, which follow with their own ways: `result[0]`, `result['x']`, `result.mean`.
+    /// A container. Its items follow as leaves with their own paths: `result[0]`, `result['x']`, `result.mean`.
     Container {
-        /// What it is: `tuple`, `named tuple Pair(first, second)`. Classes go by their names, whichever file they are from.
+        /// Its type: `tuple`, `named tuple Pair(first, second)`. Classes are compared by name, not by file.
         class: String,
-        /// The type of Python's own that it is another name for: nothing is read from it otherwise than from that one.
+        /// The built-in type that it is equivalent to, if its items are read in the same way as those of that type.
         stands_for: Option<String>,
     },
-    /// A number, a text or the like: its type and how it prints, in full.
+    /// A number, a string or another simple value.
     Plain {
         /// The type.
         class: String,
-        /// `repr` of it.
+        /// The whole `repr` of the value.
         text: String,
     },
-    /// What cannot be read to its end. It is equal to nothing.
+    /// A value that cannot be read completely. It is equal to no other value.
     Unread {
         /// The type.
         class: String,
-        /// Why.
+        /// Why it cannot be read.
         why: String,
     },
 }
 
 impl LeafValue {
-    /// Elements of a tensor; none of anything else.
+    /// The number of elements of a tensor; 0 for other values.
     #[must_use]
     pub fn elements(&self) -> u64 {
         match self {
@@ -83,13 +83,13 @@ impl LeafValue {
 }
 
 impl Exported {
-    /// Bytes of all tensors, roughly: elements count as four each.
+    /// An estimate of the size of all tensors in bytes, at four bytes per element.
     #[must_use]
     pub fn rough_bytes(&self) -> u64 {
         self.leaves.iter().map(|leaf| 4 * leaf.value.elements()).sum()
     }
 
-    /// Which of them cannot be read, and why.
+    /// The first value that cannot be read and why, as text.
     #[must_use]
     pub fn unread(&self) -> Option<String> {
         self.leaves.iter().find_map(|leaf| match &leaf.value {
@@ -99,21 +99,21 @@ impl Exported {
     }
 }
 
-/// Where bytes are that one process gives another.
+/// Memory that one process shares with another.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Buffer {
-    /// Memory of the device, by CUDA's handle for other processes.
+    /// Device memory, by CUDA's handle for other processes.
     Device {
         /// `CUipcMemHandle`
         handle: Vec<u8>,
-        /// Bytes.
+        /// Size in bytes.
         size: u64,
     },
-    /// A file.
+    /// A file that holds the bytes.
     File {
-        /// Its path.
+        /// The path of the file.
         path: PathBuf,
-        /// Bytes.
+        /// Size in bytes.
         size: u64,
     },
 }

@@ -1,8 +1,8 @@
-//! What the judge asks of the processes in the user's interpreter: runners, which run one file each and are not believed,
-//! and the comparer, which runs nothing of the user's.
+//! The messages between the judge and the processes in the user's interpreter: runners, each of which runs one file and
+//! is not trusted, and the comparer, which runs no code of the user.
 //!
-//! The forker is the warm parent of both. It hands each child the one end of a socket; the other stays with the judge,
-//! which directs them all.
+//! The forker is the warm parent process of both. It passes each child one end of a socket; the judge keeps the other
+//! end and directs all of them.
 
 use std::path::PathBuf;
 
@@ -14,117 +14,117 @@ pub use super::results::{Buffer, Exported, Leaf, LeafValue};
 pub use super::tuning::Tuned;
 use super::{Drafts, Environment, LaunchRecord, Played, Workload};
 
-/// What the judge asks of a forker. A socket travels with [`Self::Spawn`].
+/// A request of the judge to a forker. A socket is sent with [`Self::Spawn`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum ForkerRequest {
-    /// Fork a child that serves the socket sent along.
+    /// Fork a child that serves the socket that is sent with this request.
     Spawn {
-        /// Chosen by the judge.
+        /// The child's id, chosen by the judge.
         id: u64,
-        /// What the child is.
+        /// The role of the child.
         role: Role,
     },
-    /// End a child with everything that it started. Answered by [`ForkerReply::Ended`], as every end is.
+    /// End a child and all processes that it started. The reply is [`ForkerReply::Ended`], as for every end.
     Kill {
-        /// Which.
+        /// The id of the child.
         id: u64,
     },
-    /// Remove a folder once everything that was started has ended, also where the judge can no longer do that.
+    /// Remove a folder after the forker and all its children have ended, even if the judge is gone by then.
     Owns {
-        /// Which.
+        /// The folder to remove.
         folder: PathBuf,
     },
 }
 
-/// What a forked child is for.
+/// The role of a forked child.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Role {
-    /// Runs a file of the user's or a candidate, fenced in.
+    /// Runs a file of the user or a candidate in a sandbox.
     Runner(Box<Fence>),
-    /// Compares results. Only our own code runs in it.
+    /// Compares results. It runs only Warpsmith's own code.
     Comparer,
-    /// A program that watches how a call uses the device's memory, and starts what makes the call.
+    /// A tool that observes how a call uses device memory, and starts the process that makes the call.
     Watched(Box<Watched>),
 }
 
-/// What a runner may do.
+/// The sandbox and the limits of a runner.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Fence {
-    /// Folder that it may write to; its working folder and `TMPDIR`.
+    /// The folder that it may write to, which is its working folder and its `TMPDIR`.
     pub scratch: PathBuf,
-    /// Folder of compiled kernels that it may write to.
+    /// The cache folder of compiled kernels, which it may write to.
     pub kernels: PathBuf,
-    /// Folders that it may read, besides the interpreter, its packages and the system's libraries.
+    /// The folders that it may read, besides the interpreter, its packages and the system's libraries.
     pub readable: Vec<PathBuf>,
-    /// Bytes of memory on the host, beyond what the process has at its start; 0 for no limit.
+    /// The limit of host memory in bytes, beyond what the process has at its start; 0 for no limit.
     pub memory: u64,
-    /// Bytes of memory on the device; 0 for no limit.
+    /// The limit of device memory in bytes; 0 for no limit.
     pub device_memory: u64,
-    /// Bytes that the results of a block of calls are likely to take; 0 where nobody knows.
+    /// The likely size of the results of a block of calls in bytes; 0 if unknown.
     pub results: u64,
-    /// Whether it may launch on several streams side by side. For one the driver needs fewer connections to the device, and a third of
-    /// the time to start.
+    /// Whether it may launch on several streams concurrently. For a single stream the driver needs fewer connections to
+    /// the device, and a third of the time to start.
     pub streams: bool,
-    /// Processes at once, and threads beyond those that torch and the driver start; 0 for no limit.
+    /// The limit of concurrent processes, and of threads beyond those that torch and the driver start; 0 for no limit.
     pub processes: u64,
-    /// Bytes that it may write into one file, and print.
+    /// The limit in bytes of each file that it writes, and of its printed output.
     pub output: u64,
-    /// Every answer of the runner carries this; what does not is not the runner's.
+    /// A token that every reply of the runner carries; replies without it are not the runner's.
     pub token: u64,
-    /// The device of a runner that compiles and launches nothing: it makes no connection to it.
+    /// The GPU of a runner that only compiles and connects to no device.
     pub compiles: Option<Played>,
 }
 
-/// What a forker says.
+/// A reply of a forker.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum ForkerReply {
-    /// First frame: everything is imported.
+    /// The first frame: all imports are done.
     Ready {
-        /// [`super::PROTOCOL`].
+        /// The worker's [`super::PROTOCOL`].
         protocol: u32,
-        /// Where it runs.
+        /// The software versions and the device.
         environment: Environment,
-        /// Parts of the fence that this system does not have, in words.
+        /// The parts of the sandbox that this system does not support, as text.
         unfenced: Vec<String>,
     },
-    /// It cannot work at all; it ends.
+    /// The forker cannot work and ends.
     Unfit {
-        /// Why, and what to do.
+        /// Why it cannot work, and what the user can do.
         reason: String,
     },
-    /// A child is gone, and everything that it had started.
+    /// A child and all processes that it started have ended.
     Ended {
-        /// Which.
+        /// The id of the child.
         id: u64,
-        /// How.
+        /// How the child ended.
         how: End,
-        /// The end of what it printed.
+        /// The last part of its printed output.
         output: String,
     },
 }
 
-/// How a child came to its end.
+/// How a child ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum End {
-    /// By itself, with this exit status.
+    /// It exited with this status.
     Status(i32),
-    /// By this signal, which was not ours.
+    /// It was ended by this signal, which Warpsmith did not send.
     Signal(i32),
-    /// [`ForkerRequest::Kill`] asked for it, or the judge has gone.
+    /// It was killed because of [`ForkerRequest::Kill`], or because the judge is gone.
     Killed,
-    /// It took more than [`Fence::memory`] and was killed.
+    /// It used more than [`Fence::memory`] and was killed.
     MemoryLimit,
     /// It had more processes or threads than [`Fence::processes`] and was killed.
     ProcessLimit,
     /// It printed more than [`Fence::output`] and was killed.
     OutputLimit,
-    /// It never ran: the process or its fence could not be made.
+    /// It never ran: its process or sandbox could not be created, for this reason.
     Unstarted(String),
 }
 
 impl std::fmt::Display for End {
-    /// What follows "the process": `ended with status 0`.
+    /// The predicate of a sentence about the process: `ended with status 0`.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Status(status) => write!(f, "ended with status {status}"),
@@ -138,349 +138,353 @@ impl std::fmt::Display for End {
     }
 }
 
-/// What a runner is asked.
+/// A request of the judge to a runner.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum RunnerRequest {
-    /// Load the file, in place of the one before if there was one. Answered by [`RunnerReply::Loaded`].
+    /// Load a file in the place of the one before, if any. The reply is [`RunnerReply::Loaded`].
     Load {
-        /// The file.
+        /// The file to load.
         file: PathBuf,
         /// The folder of the user's file, for its imports.
         folder: PathBuf,
-        /// The call that is going to be made.
+        /// The call that will be made.
         workload: Box<Workload>,
-        /// Whether it is a candidate: it may name its model `ModelNew`.
+        /// Whether it is a candidate, which may name its model `ModelNew`.
         is_candidate: bool,
-        /// What a model's weights are made from.
+        /// How the weights of a model are initialized.
         weights: Weights,
     },
-    /// Compile for these inputs, without the device. Answered by [`RunnerReply::Compiled`].
+    /// Compile for these inputs without the device. The reply is [`RunnerReply::Compiled`].
     Compile {
-        /// The inputs.
+        /// The inputs of the call to compile for.
         inputs: Inputs,
-        /// What autotuners have chosen: of theirs nothing else is compiled.
+        /// The choices of autotuners; their other configurations are not compiled.
         chosen: Vec<Tuned>,
-        /// Say what was compiled, for a model.
+        /// Whether the reply has the compiled launches, for performance prediction.
         drafts: bool,
     },
-    /// Call the entry once. Answered by [`RunnerReply::Ran`].
+    /// Call the entry once. The reply is [`RunnerReply::Ran`].
     Run(Call),
-    /// Call the entry, timed. Answered by [`RunnerReply::Measured`].
+    /// Call the entry and measure its time. The reply is [`RunnerReply::Measured`].
     Measure(Timing),
-    /// Find out which parts of its arguments the entry needs. Answered by [`RunnerReply::Probed`].
+    /// Find out which parts of its arguments the entry reads. The reply is [`RunnerReply::Probed`].
     Probe(Probe),
-    /// Measure how fast the device copies its memory. Answered by [`RunnerReply::Copied`].
+    /// Measure the bandwidth of copies in device memory. The reply is [`RunnerReply::Copied`].
     Copy,
-    /// Give back all memory of the device that is not in use. Answered by [`RunnerReply::Released`].
+    /// Free all device memory that is not in use. The reply is [`RunnerReply::Released`].
     Release,
 }
 
-/// How a model of KernelBench comes by its weights.
+/// How the weights of a KernelBench model are initialized.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Weights {
-    /// Its constructor draws from this.
+    /// The seed of the random number generator for its constructor.
     pub seed: u64,
-    /// They are moved before each call, by the seed of its inputs.
+    /// Whether the weights are perturbed before each call, by the seed of its inputs.
     pub are_moved: bool,
 }
 
 /// One call of the entry.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Call {
-    /// With what.
+    /// The inputs of the call.
     pub inputs: Inputs,
-    /// The tensors of the call before are used again, with new contents.
+    /// How the tensors of the previous call are reused with new contents.
     pub reuse: Reuse,
-    /// Allocations that torch leaves unwritten are filled with NaN or a sentinel first.
+    /// Fill allocations that torch leaves uninitialized with NaN or a sentinel.
     pub poison: bool,
-    /// Launches of Triton's do nothing.
+    /// Skip the launches of Triton kernels.
     pub ghost: bool,
-    /// Gradients of the inputs that want some are computed and are results as well.
+    /// Compute the gradients of the inputs that require them; they are results as well.
     pub gradients: bool,
-    /// The device operators of torch and the launches are noted.
+    /// Record the device operators of torch and the launches.
     pub watch: bool,
-    /// The kernels that the device runs are noted.
+    /// Record the kernels that the device runs.
     pub list: bool,
-    /// Give the results as well.
+    /// Return the results.
     pub export: bool,
-    /// Give those of the call before instead, as they are now.
+    /// Return the results of the previous call instead, with their current contents.
     pub previous: bool,
-    /// Give the last part of each result alone.
+    /// Return only the last part of each result.
     pub tail: Option<Tail>,
-    /// What autotuners take for arguments for which they have measured nothing.
+    /// The configurations that autotuners use for arguments for which they have no measurements.
     pub chosen: Vec<Tuned>,
-    /// They take it for all arguments.
+    /// Use [`Self::chosen`] for all arguments.
     pub forced: bool,
-    /// They keep to it in all calls to come.
+    /// Use [`Self::chosen`] in all later calls as well.
     pub settled: bool,
 }
 
-/// Whether tensors of the call before are used again.
+/// How the tensors of the previous call are reused.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reuse {
-    /// New ones, at other addresses.
+    /// New tensors at other addresses.
     #[default]
     Nothing,
-    /// The same, all of whose contents are new.
+    /// The same tensors with new contents.
     All,
-    /// The same; only the middle third of each has new contents.
+    /// The same tensors; only the middle third of each has new contents.
     Middle,
-    /// The same; only a few elements of each, somewhere, have new contents.
+    /// The same tensors; only a few elements of each have new contents.
     Few,
 }
 
-/// Timed calls, back to back.
+/// A request for timed calls, back to back.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Timing {
-    /// One call for each, in turn; all inputs exist before the first call.
+    /// The inputs of the calls, in rotation; all of them exist before the first call.
     pub inputs: Vec<Inputs>,
-    /// How often in all; at least once for each of the inputs.
+    /// The total number of calls; every element of [`Self::inputs`] is used at least once.
     pub calls: usize,
     /// Flush the L2 cache before each call.
     pub cold: bool,
-    /// Wait for the device after each call, and take the time of the clock as well.
+    /// Synchronize with the device after each call, and measure the wall time as well.
     pub synced: bool,
     /// Gradients are computed in each call.
     pub gradients: bool,
-    /// Give the results of the last call on each of the inputs.
+    /// Return the results of the last call on each of the inputs.
     pub export: bool,
 }
 
-/// What a runner says, with the token of its fence.
+/// A reply of a runner, with the token of its sandbox.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Sealed {
-    /// [`Fence::token`]
+    /// The runner's [`Fence::token`].
     pub token: u64,
-    /// What it says.
+    /// The reply.
     pub reply: RunnerReply,
-    /// Bytes of the device that its torch holds, for the log.
+    /// The device memory that the runner's torch holds in bytes, for the log.
     pub held: u64,
 }
 
-/// What a runner says.
+/// A reply of a runner.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum RunnerReply {
     /// The file is loaded and has the entry.
     Loaded {
-        /// What the judge needs and the file has replaced or set, in words.
+        /// What the judge relies on and the file has replaced or set, as text.
         tampered: Vec<String>,
         /// Whether it is a model whose weights are not those of the original.
         has_own_weights: bool,
-        /// Whether it takes memory of the device for being loaded.
+        /// Whether loading it allocates device memory.
         takes_memory: bool,
-        /// Seconds that it took, without those in which the process started.
+        /// The time to load it in seconds, without the start of the process.
         seconds: f64,
     },
-    /// Everything that could be compiled without the device is.
+    /// Everything that compiles without the device is compiled.
     Compiled {
-        /// What could not, in words.
+        /// What could not be compiled, as text.
         notes: Vec<String>,
-        /// Whether a call with them measures variants of a kernel: of one for which nothing is chosen.
+        /// Whether a call with these inputs autotunes a kernel for which no configuration is chosen.
         tunes: bool,
-        /// What tells its machine code, with what it is launched with, from any other; `None` where that cannot be told.
+        /// An identifier of the machine code and its launch arguments; `None` if that cannot be determined.
         code: Option<String>,
-        /// What was compiled, if that was wanted.
+        /// The compiled launches, if requested.
         drafts: Drafts,
     },
     /// The entry returned.
     Ran(Box<Ran>),
     /// The timed calls are done.
     Measured {
-        /// Milliseconds of each call by the device's events.
+        /// The time of each call by the device's events, in milliseconds.
         milliseconds: Vec<f64>,
-        /// Milliseconds of each call by the clock of the process, with [`Timing::synced`].
+        /// The wall time of each call in milliseconds, with [`Timing::synced`].
         walls: Vec<f64>,
-        /// Whether the device came to the first call before all were queued: then their times may hold what the host took.
+        /// Whether the device started the first call before all were queued; the times may then contain time of the
+        /// host.
         outran: bool,
-        /// Results, for each of the inputs, when they were asked for.
+        /// The results for each of the inputs, if requested.
         results: Vec<Exported>,
-        /// As in [`Ran`].
+        /// As in [`Ran::tampered`].
         tampered: Vec<String>,
     },
-    /// What the call needs of its arguments: one for each storage that could be looked at. `None` when calls on equal inputs
-    /// differ.
+    /// How the call uses each argument storage that could be examined. `None` if calls on equal inputs differ.
     Probed(Option<Vec<Touched>>),
-    /// Bytes a second, read and written; `None` on a simulated device, or without the memory for it.
+    /// The bandwidth in bytes per second, reads plus writes; `None` on a simulated device or with too little memory.
     Copied(Option<f64>),
-    /// The memory is given back.
+    /// The memory is freed.
     Released,
-    /// Something of the user's raised.
+    /// Code of the user raised an exception.
     Raised(Raised),
 }
 
-/// What came out of one call.
+/// The outcome of one call.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Ran {
-    /// The results.
+    /// The results, if requested.
     pub results: Exported,
-    /// The launches inside.
+    /// The launches inside the call.
     pub launches: Vec<LaunchRecord>,
-    /// What their kernels are called on the device.
+    /// The names of their kernels on the device.
     pub symbols: Vec<String>,
-    /// What autotuners chose, in a watched call.
+    /// The choices of autotuners, with [`Call::watch`].
     pub tuned: Vec<Tuned>,
-    /// Operators of torch that were called, such as `aten::mm`, with the greatest number of elements of a tensor that one took or
-    /// gave at once.
+    /// The operators of torch that were called, such as `aten::mm`, with the greatest number of elements of a tensor
+    /// that one of their calls took or returned.
     pub operators: Vec<(String, u64)>,
-    /// The names of the kernels that the device ran, if they were asked for and its driver tells.
+    /// The names of the kernels that the device ran, if requested and reported by the driver.
     pub kernels: Option<Vec<String>>,
-    /// Generators of random numbers that were drawn from without being named (`torch`, `torch.cuda`, `random`, `numpy.random`), and
-    /// what marks the state that each was left in.
+    /// The global random number generators that were used (`torch`, `torch.cuda`, `random`, `numpy.random`), each with
+    /// an identifier of its state after the call.
     pub drawn: Vec<(String, String)>,
-    /// Threads that Python has now and had not before.
+    /// The number of Python threads that exist now and did not exist before.
     pub threads: usize,
-    /// Threads of Python that were started during the call, by the file or for it; torch and Triton start some for themselves.
+    /// The number of Python threads that the file started during the call, or that were started for it; torch and
+    /// Triton start some for themselves.
     pub started: usize,
-    /// Processes below this one.
+    /// The number of descendant processes.
     pub children: usize,
-    /// Bytes on the device at most, as torch counts them.
+    /// The peak of device memory in bytes, as torch counts it.
     pub device_memory: u64,
-    /// What lies beside the arguments in memory and was written to, in words.
+    /// A write to memory beside the arguments, as text.
     pub overrun: Option<String>,
-    /// What the judge needs and was replaced or set since the file was loaded, in words.
+    /// What the judge relies on and was replaced or set since the file was loaded, as text.
     pub tampered: Vec<String>,
 }
 
-/// An exception of Python's.
+/// A Python exception.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Raised {
-    /// Its type and text, and the last frames.
+    /// Its type, its message and the last frames.
     pub text: String,
-    /// The innermost line of the loaded file, from 1.
+    /// The innermost line in the loaded file, from 1.
     pub line: Option<usize>,
     /// Whether the device ran out of memory.
     pub is_memory: bool,
-    /// Whether it came while the arguments were made: nothing was called.
+    /// Whether it was raised while the arguments were created, before the call.
     pub is_early: bool,
 }
 
-/// What the comparer is asked.
+/// A request of the judge to the comparer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum ComparerRequest {
-    /// Keep results of several calls, each under a number. Answered by [`ComparerReply::Done`].
+    /// Store the results of several calls, each under a slot number. The reply is [`ComparerReply::Done`].
     Keep {
-        /// Whose they are: the number of a runner. Its buffer stays open.
+        /// The number of the runner that made them. Its buffer stays open.
         owner: u64,
-        /// The numbers, with results and their buffer; what was kept under a number is gone.
+        /// The slots with their results; earlier results in the same slot are dropped.
         kept: Vec<(u32, Exported)>,
     },
-    /// Close the buffers of runners that are gone. Answered by [`ComparerReply::Done`].
+    /// Close the buffers of runners that have ended. The reply is [`ComparerReply::Done`].
     Leave {
-        /// Their numbers.
+        /// The numbers of the runners.
         owners: Vec<u64>,
     },
-    /// Forget results.
+    /// Drop stored results.
     Drop {
-        /// The numbers.
+        /// The slots.
         slots: Vec<u32>,
     },
-    /// Compare a candidate's results with the original's. Answered by [`ComparerReply::Differences`].
+    /// Compare a candidate's results with the original's. The reply is [`ComparerReply::Differences`].
     Compare {
-        /// The original's.
+        /// The slot of the original's results.
         original: u32,
-        /// The candidate's.
+        /// The slot of the candidate's results.
         candidate: u32,
-        /// A run of the original at a higher precision, if there is one.
+        /// The slot of a run of the original at a higher precision, if any.
         reference: Option<u32>,
-        /// Runs of the original on inputs moved by their rounding error.
+        /// The slots of runs of the original on inputs perturbed by their rounding error.
         jittered: Vec<u32>,
-        /// Whether inputs hold NaN: then the candidate's results must be NaN where the original's are.
+        /// Whether inputs hold NaN; the candidate's results must then be NaN where the original's are.
         holds_nan: bool,
         /// Whether results must be equal bit by bit (exact inputs).
         exact: bool,
-        /// Results of the original elsewhere, from which how exact it is was learned: its run, its run at a higher precision,
-        /// its runs on moved inputs. Used when there is neither a reference nor a jittered run.
+        /// Slots of the original's results on other inputs, which show its rounding error: its run, its run at a higher
+        /// precision, and its runs on perturbed inputs. Used if there is neither a reference nor a jittered run.
         level: Option<(u32, Option<u32>, Vec<u32>)>,
     },
-    /// What a run of the original is good for. Answered by [`ComparerReply::Standing`].
+    /// Judge whether a run of the original can serve as a reference. The reply is [`ComparerReply::Standing`].
     Stand {
-        /// The original's.
+        /// The slot of the original's results.
         original: u32,
-        /// At a higher precision, if there is such a run.
+        /// The slot of a run at a higher precision, if any.
         reference: Option<u32>,
-        /// On moved inputs.
+        /// The slots of runs on perturbed inputs.
         jittered: Vec<u32>,
-        /// On equal inputs that lie otherwise, densely or beside other memory, if there is such a run: its results must be the same.
+        /// The slot of a run on equal inputs in another layout or beside other memory, if any; its results must be the
+        /// same.
         alike: Option<u32>,
     },
-    /// What differs in a candidate's results other than by infinities and NaN that it makes of numbers which it multiplies by
-    /// zero, as the original does elsewhere. Answered by [`ComparerReply::Differences`].
+    /// Compare results on inputs with infinities and NaN. Infinities and NaN that the candidate makes of numbers that
+    /// it multiplies by zero are allowed, as the original makes some elsewhere. The reply is
+    /// [`ComparerReply::Differences`].
     Spilled {
-        /// The original's, with infinities and NaN among its inputs.
+        /// The slot of the original's results on inputs with infinities and NaN.
         original: u32,
-        /// The original's, with usual numbers in their places, and with great ones: in all tensors, and in some of them alone.
+        /// The slots of the original's results with usual and with great finite numbers in their places: in all
+        /// tensors, and in some of them alone.
         finite: Vec<[u32; 2]>,
-        /// The candidate's.
+        /// The slot of the candidate's results on inputs with infinities and NaN.
         candidate: u32,
-        /// The candidate's, like those.
+        /// The slots of the candidate's results, as in `finite`.
         candidate_finite: Vec<[u32; 2]>,
-        /// As in [`Self::Compare`], of the original with infinities and NaN.
+        /// As in [`Self::Compare`], on inputs with infinities and NaN.
         reference: Option<u32>,
         /// As in [`Self::Compare`].
         jittered: Vec<u32>,
     },
-    /// Which leaves are not the same bit by bit (NaN equals NaN), or are not of the same type, shape and layout.
+    /// Find leaves that are not the same bit by bit (NaN equals NaN), or differ in type, shape or layout.
     Changed {
-        /// One.
+        /// The slot of one side.
         one: u32,
-        /// The other.
+        /// The slot of the other side.
         other: u32,
     },
-    /// Which leaves still hold the value that unwritten memory was filled with.
+    /// Find leaves that still hold the value with which uninitialized memory was filled.
     Unwritten {
-        /// Where.
+        /// The slot to search.
         slot: u32,
     },
 }
 
-/// What the comparer says, and what it has.
+/// A reply of the comparer, with its memory use.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Compared {
-    /// What it says.
+    /// The reply.
     pub reply: ComparerReply,
-    /// Bytes of the device that its torch held when results were last forgotten, for the log.
+    /// The device memory in bytes that its torch held when results were last dropped, for the log.
     pub held: u64,
 }
 
-/// What the comparer says.
+/// A reply of the comparer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum ComparerReply {
-    /// Done.
+    /// The request is done.
     Done,
-    /// What differs; empty when nothing does.
+    /// The differences; empty if there are none.
     Differences(Vec<Difference>),
-    /// What a run of the original is good for.
+    /// Whether a run of the original can serve as a reference.
     Standing {
-        /// It agrees with the run at a higher precision, where there is one, and with those on moved inputs.
+        /// Whether it agrees with the run at a higher precision, if any, and with the runs on perturbed inputs.
         is_credible: bool,
-        /// It is equal to the run at a higher precision.
+        /// Whether it is equal to the run at a higher precision.
         is_exact: bool,
-        /// That run has results that the original's type does not hold.
+        /// Whether that run has results that the original's type cannot represent.
         is_finer: bool,
-        /// All results are whole numbers that are not large.
+        /// Whether all results are integers that are not large.
         is_whole: bool,
     },
-    /// It could not: its own device memory ran out, or the results cannot be read.
+    /// The request failed: the comparer's own device memory ran out, or the results cannot be read.
     Failed {
-        /// Why.
+        /// Why it failed.
         why: String,
-        /// Whether memory ran out.
+        /// Whether its device memory ran out.
         is_memory: bool,
     },
 }
 
-/// A difference of two results.
+/// A difference of one leaf between two results.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Difference {
-    /// The leaf.
+    /// The path of the leaf.
     pub path: String,
-    /// What differs, in words with numbers.
+    /// What differs, as text with numbers.
     pub what: String,
-    /// Whether values differ, not type, shape or layout.
+    /// Whether values differ, rather than type, shape or layout.
     pub is_value: bool,
-    /// How many elements.
+    /// The number of elements that differ.
     pub count: u64,
-    /// Greatest error of an element over what is allowed for it.
+    /// The greatest ratio of an element's error to its tolerance.
     pub excess: Option<f64>,
 }

@@ -1,12 +1,12 @@
-//! A recorded call with other sizes and in other layouts: what shapes, strides, integers and index tensors become.
+//! Shapes, strides, offsets and integer arguments of a recorded call at other sizes and in other layouts.
 
 use super::runner::{Inputs, Layout, Values};
 use super::workload::{Source, TensorSpec, Value, Workload};
 
-/// Elements by which the rows of [`Layout::Sliced`] are longer: an aligned number in every type.
+/// The padding of rows in [`Layout::Sliced`], in elements; it keeps rows of every type aligned.
 const PADDING: i64 = 16;
 
-/// How a tensor lies in its storage.
+/// The place of a tensor in its storage.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Placed {
     /// Sizes.
@@ -18,7 +18,7 @@ pub struct Placed {
 }
 
 impl Placed {
-    /// Elements of the storage up to the last that is used.
+    /// The number of elements of the storage up to the last one that is used.
     #[must_use]
     pub fn extent(&self) -> i64 {
         if self.shape.contains(&0) {
@@ -27,7 +27,7 @@ impl Placed {
         1 + self.offset + self.shape.iter().zip(&self.stride).map(|(size, stride)| (size - 1) * stride).sum::<i64>()
     }
 
-    /// Elements that differ: dimensions of stride 0 count once.
+    /// The number of distinct elements: a dimension of stride 0 counts as one.
     #[must_use]
     pub fn distinct(&self) -> i64 {
         self.shape
@@ -38,7 +38,7 @@ impl Placed {
     }
 }
 
-/// The sizes of a call and what becomes of them.
+/// The sizes of a recorded call and their replacements.
 #[derive(Debug)]
 pub struct Sizes<'a> {
     pub(super) specs: Vec<&'a TensorSpec>,
@@ -47,13 +47,13 @@ pub struct Sizes<'a> {
     source: Source,
     pub(super) resize: &'a [(i64, i64)],
     layout: Layout,
-    /// Of contents that are others than the recorded ones.
+    /// The seed of varied contents; `None` keeps the recorded ones.
     pub(super) varied: Option<u64>,
     pub(super) is_skewed: bool,
 }
 
 impl<'a> Sizes<'a> {
-    /// Those of `workload` for `inputs`.
+    /// The sizes of `workload` as `inputs` changes them.
     #[must_use]
     pub fn new(workload: &'a Workload, inputs: &'a Inputs) -> Self {
         let mut integers = Vec::new();
@@ -74,14 +74,14 @@ impl<'a> Sizes<'a> {
         self.resize.iter().find(|(old, _)| *old == size).map_or(size, |(_, new)| *new)
     }
 
-    /// Where a tensor comes to lie.
+    /// The place of a tensor at its new size and in its new layout.
     #[must_use]
     pub fn place(&self, spec: &TensorSpec) -> Placed {
         let resized = self.resized(spec);
         self.laid_out(spec, &resized).unwrap_or(resized)
     }
 
-    /// With other sizes: dense dimensions stay dense, and gaps keep their share.
+    /// The place of a tensor at its new size: dense dimensions stay dense, and gaps are scaled with the dimension.
     fn resized(&self, spec: &TensorSpec) -> Placed {
         let shape: Vec<i64> = spec.shape.iter().map(|&size| self.size(size)).collect();
         if self.resize.is_empty() {
@@ -90,7 +90,7 @@ impl<'a> Sizes<'a> {
         let mut order: Vec<usize> = (0..shape.len()).filter(|&dim| spec.stride[dim] != 0).collect();
         order.sort_by_key(|&dim| (spec.stride[dim], spec.shape[dim], std::cmp::Reverse(dim)));
         let mut stride = spec.stride.clone();
-        // What one step beyond the dimensions so far is, before and after.
+        // The extent of the dimensions so far, in elements, before and after.
         let (mut old, mut new) = (1, 1);
         for dim in order {
             let recorded = spec.stride[dim];
@@ -107,7 +107,7 @@ impl<'a> Sizes<'a> {
         Placed { shape, stride, offset }
     }
 
-    /// An offset is so many steps along each dimension; whole sizes among them are sizes.
+    /// The offset at the new size. It is split into steps along each dimension, and multiples of a size are scaled.
     fn offset(&self, spec: &TensorSpec, shape: &[i64], stride: &[i64]) -> i64 {
         let mut order: Vec<usize> = (0..shape.len()).filter(|&dim| spec.stride[dim] != 0).collect();
         order.sort_by_key(|&dim| std::cmp::Reverse(spec.stride[dim]));
@@ -122,7 +122,7 @@ impl<'a> Sizes<'a> {
         offset + rest
     }
 
-    /// In another layout; `None` when the tensor must stay as it is.
+    /// The place in the requested layout; `None` if the tensor must keep its own.
     fn laid_out(&self, spec: &TensorSpec, placed: &Placed) -> Option<Placed> {
         let rank = placed.shape.len();
         let is_alone = self.specs.iter().all(|other| other.storage != spec.storage || other.id == spec.id);
@@ -132,7 +132,7 @@ impl<'a> Sizes<'a> {
         if self.layout == Layout::Shifted {
             return Some(Placed { offset: placed.offset + 1, ..placed.clone() });
         }
-        // A kernel by itself is told of strides as numbers alone, which do not follow.
+        // A kernel that is launched by itself gets strides as plain integers, which would not change with the layout.
         if self.source == Source::Launch {
             return None;
         }
@@ -157,7 +157,7 @@ impl<'a> Sizes<'a> {
                 padded[rank - 1] += PADDING;
                 contiguous(&padded)
             }
-            // Rows that are one cannot be written apart; what a comment describes may be written.
+            // Rows that share memory cannot be written separately, and a call from a comment may write any tensor.
             Layout::Expanded if self.mutated.contains(&spec.id) || self.source == Source::Comment => return None,
             Layout::Expanded => {
                 let mut stride = contiguous(&[&[1], &placed.shape[1..]].concat());
@@ -169,25 +169,25 @@ impl<'a> Sizes<'a> {
         Some(Placed { shape: placed.shape.clone(), stride, offset: 0 })
     }
 
-    /// Whether an integer argument may be one of its strides, which then could not follow.
+    /// Whether an integer argument may be one of its strides, which would not change with the layout.
     fn is_stride_passed(&self, spec: &TensorSpec) -> bool {
         let is_size = |value: i64| self.specs.iter().any(|spec| spec.shape.contains(&value));
         let strides = spec.shape.iter().zip(&spec.stride).filter(|(size, _)| **size > 1).map(|(_, stride)| *stride);
         strides.filter(|&stride| stride > 1).any(|stride| self.integers.contains(&stride) && !is_size(stride))
     }
 
-    /// What an integer argument becomes: a size that is replaced, a stride, or a product of sizes.
+    /// The new value of an integer argument that is a size, a stride or a product of sizes; other integers are kept.
     #[must_use]
     pub fn integer(&self, value: i64) -> i64 {
         let replaced = self.size(value);
         if replaced != value || self.resize.is_empty() || value < 2 {
             return replaced;
         }
-        // What may mean two things stays.
+        // An ambiguous integer is kept.
         if let [one] = self.meanings(value)[..] { one } else { value }
     }
 
-    /// Whether an integer argument is a size, a stride, or a product of sizes; as far as can be told, for most are none but equal one.
+    /// Whether an integer argument equals a size, a stride or a product of sizes. The match may be a coincidence.
     #[must_use]
     pub fn is_size(&self, value: i64) -> bool {
         !self.meanings(value).is_empty()
@@ -227,7 +227,7 @@ fn collect(value: &Value, integers: &mut Vec<i64>) {
     }
 }
 
-/// Strides of a tensor without gaps.
+/// The strides of a dense, row-major tensor, in elements.
 #[must_use]
 pub fn contiguous(shape: &[i64]) -> Vec<i64> {
     let mut stride = vec![1; shape.len()];
@@ -283,7 +283,7 @@ mod tests {
         }
     }
 
-    /// Three parts of one row: they stay side by side and do not run into each other.
+    /// Three parts of one row stay side by side and do not overlap.
     #[test]
     fn parts_of_one_storage_stay_apart() {
         let part = |at: usize| tensor(at, 0, &[10, 64], &[192, 1], 64 * at as i64);
@@ -312,7 +312,7 @@ mod tests {
         ] {
             assert_eq!(sizes.integer(value), expected, "{value}");
         }
-        // 64 is a size that stays and a stride that changes: nobody can tell which is meant.
+        // 64 is a size that stays and a stride that changes, so its meaning is ambiguous.
         let workload = call(vec![tensor(0, 0, &[64], &[1], 0), tensor(1, 1, &[5, 32], &[64, 1], 0)], &[64]);
         assert_eq!(Sizes::new(&workload, &resize(&[(32, 16)])).integer(64), 64);
     }
@@ -328,7 +328,7 @@ mod tests {
         assert_eq!(one(&workload, Layout::Expanded), (vec![4, 6], vec![0, 1], 0));
         assert_eq!(one(&workload, Layout::Shifted), (vec![4, 6], vec![6, 1], 1));
         assert_eq!(placed(&workload, &with(Layout::Transposed))[1], (vec![6], vec![1], 0));
-        // A launch by itself passes no tensor that knows its strides.
+        // A kernel that is launched by itself does not get the strides of its tensors.
         let launch = Workload { source: Source::Launch, ..workload.clone() };
         assert_eq!(one(&launch, Layout::Transposed), (vec![4, 6], vec![6, 1], 0));
         let changed = Workload { mutated: vec![0], ..workload };
@@ -352,7 +352,7 @@ mod tests {
         assert_eq!(of(integers(&[0, 100, 300]), &inputs), Data::Integers(vec![0, 96, 290]));
         assert_eq!(of(integers(&[299, 5, 290]), &inputs), Data::Integers(vec![9, 5, 0]));
         assert_eq!(of(integers(&[7, 5, 9]), &inputs), Data::Integers(vec![7, 5, 9]));
-        // As many as a size that is replaced: any of their range.
+        // The number of indices is itself a replaced size, so new ones are drawn from their range.
         let sorted = Data::Range { low: 0, high: 290, sorted: true, zeros: 0.0 };
         assert_eq!(of(integers(&[0, 100, 200, 300]), &inputs), sorted);
         let floats = TensorSpec { data: Data::Floats(vec![1.0; 4]), ..tensor(0, 0, &[4], &[1], 0) };

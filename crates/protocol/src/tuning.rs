@@ -1,17 +1,17 @@
-//! What autotuners choose.
+//! The choices of autotuners.
 
 use serde::{Deserialize, Serialize};
 
-/// What an autotuner chose.
+/// The configuration that an autotuner chose for a kernel.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tuned {
-    /// The kernel, by its name.
+    /// The name of the kernel.
     pub kernel: String,
-    /// The configuration, as Triton writes it.
+    /// The chosen configuration, as Triton prints it.
     pub config: String,
-    /// Those that it could have chosen: they were slower.
+    /// The other configurations, which were slower.
     pub others: Vec<String>,
-    /// Those of them that it nearly chose, the fastest first.
+    /// Those of [`Self::others`] that were nearly as fast, the fastest first.
     #[serde(default)]
     pub near: Vec<String>,
 }

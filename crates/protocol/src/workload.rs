@@ -1,4 +1,4 @@
-//! Recorded calls, as the recorder writes them and workers make them again.
+//! Workloads: calls of the user's functions, as the recorder writes them and workers replay them.
 
 use std::path::PathBuf;
 
@@ -9,12 +9,12 @@ use super::Environment;
 /// An entry call: what to run to exercise a kernel.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Workload {
-    /// Where it comes from, which also says how it is made again.
+    /// Where it comes from, which also determines how it is replayed.
     #[serde(default)]
     pub source: Source,
     /// The file of the entry, absolute.
     pub file: PathBuf,
-    /// The function, as `qualname`; `Fn.apply` for an autograd function, the kernel's name for a launch.
+    /// The function's `qualname`; `Fn.apply` for an autograd function, the kernel's name for a launch.
     pub entry: String,
     /// Positional arguments.
     pub args: Vec<Value>,
@@ -22,17 +22,18 @@ pub struct Workload {
     pub kwargs: Vec<(String, Value)>,
     /// Indices of the distinct tensors (in order of first appearance) that the call changed.
     pub mutated: Vec<usize>,
-    /// The launches inside, in order.
+    /// The launches inside the call, in order.
     pub launches: Vec<LaunchRecord>,
-    /// The grid of a launch, as expressions of its arguments ([`super::Grid`]); empty where it is a number or there is none.
+    /// The grid of a launch, as expressions of its arguments ([`super::Grid`]); empty if it consists of numbers or if
+    /// this is no launch.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub grid: Vec<String>,
-    /// Keyword arguments of a launch that a kernel is compiled with: they mean no size.
+    /// The keyword arguments of a launch that are compile-time constants of the kernel; they are never sizes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub constants: Vec<String>,
     /// How often a call of these shapes was seen.
     pub count: u64,
-    /// Where it was recorded.
+    /// The software versions and the device of the recording.
     pub environment: Environment,
     /// Whether gradients were computed through what it returned; their launches are among [`Self::launches`].
     #[serde(default)]
@@ -40,7 +41,7 @@ pub struct Workload {
     /// Whether it returned nothing and changed no tensor when it was recorded.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub traceless: bool,
-    /// What the recorder saw that stands in the way of running it again.
+    /// Why the call cannot be replayed, if the recorder noticed a reason.
     #[serde(default)]
     pub blocked: Option<String>,
 }
@@ -52,8 +53,8 @@ pub enum Source {
     /// A recorded call of a function.
     #[default]
     Recorded,
-    /// A launch of a kernel by itself, recorded since no recordable function makes it, or described by a comment: the kernel is
-    /// launched with [`Workload::grid`], else with the grid of the only element of [`Workload::launches`].
+    /// A launch of a kernel by itself, recorded since no recordable function makes it, or described by a comment: the
+    /// kernel is launched with [`Workload::grid`], else with the grid of the only element of [`Workload::launches`].
     Launch,
     /// A comment in the file.
     Comment,
@@ -68,28 +69,29 @@ pub struct LaunchRecord {
     pub kernel: String,
     /// The grid, once known.
     pub grid: Vec<i64>,
-    /// Keyword arguments that are plain values: constexprs and launch options, those of the chosen configuration too.
+    /// Keyword arguments that are plain values: constexprs and launch options, including those of the configuration
+    /// that an autotuner chose.
     pub keywords: Vec<(String, Value)>,
-    /// What the kernel's parameters were given, by name.
+    /// The arguments of the kernel's parameters, by name.
     #[serde(default)]
     pub arguments: Vec<(String, Value)>,
 }
 
-/// A launch that raised while a program was recorded.
+/// A launch that raised an exception during a recording.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FailedLaunch {
     /// The kernel's file, absolute.
     pub file: PathBuf,
-    /// What was launched.
+    /// The launch with its arguments.
     pub launch: LaunchRecord,
 }
 
 impl FailedLaunch {
-    /// What the names of their files end with in a recording's folder.
+    /// The extension of their files in a recording's folder.
     pub const EXTENSION: &str = "failed";
 }
 
-/// An argument.
+/// A value of an argument.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Value {
@@ -101,17 +103,17 @@ pub enum Value {
     Int(i64),
     /// A float.
     Float(#[serde(with = "floats::one")] f64),
-    /// Real and imaginary part.
+    /// A complex number: real and imaginary part.
     Complex(#[serde(with = "floats::many")] Vec<f64>),
     /// A string.
     Str(String),
-    /// `torch.float16` and so on, without the `torch.`.
+    /// An element type of torch, such as `float16`, without the `torch.`.
     Dtype(String),
     /// A device.
     Device(String),
     /// A tensor.
     Tensor(TensorSpec),
-    /// A tensor that a launch passes, of which only the element type is kept, without the `torch.`.
+    /// A tensor argument of a launch, of which only the element type is kept, without the `torch.`.
     Pointer(String),
     /// A list.
     List(Vec<Value>),
@@ -123,45 +125,45 @@ pub enum Value {
     Set(Vec<Value>),
     /// `slice(start, stop, step)`.
     Slice(Vec<Value>),
-    /// What a module holds under a name: a function, a class, a member of an enumeration, a type of Triton's.
+    /// A member of a module: a function, a class, a member of an enumeration, a type of Triton.
     Global(Reference),
-    /// An instance of a class of named tuples.
+    /// An instance of a named tuple class.
     NamedTuple {
         /// The class.
         class: Reference,
         /// The fields, in order.
         items: Vec<Value>,
     },
-    /// What its class makes of these: a `range`, a `torch.Size`, a number of numpy's.
+    /// A value that its class constructs from arguments: a `range`, a `torch.Size`, a numpy scalar.
     Made {
         /// The class.
         class: Reference,
-        /// What it is called with.
+        /// The arguments of the constructor.
         parts: Vec<Value>,
     },
-    /// An object that is its class and its attributes: a data class, a module of torch's.
+    /// An object that consists of its class and its attributes: a data class, a module of torch.
     Object {
         /// The class.
         class: Reference,
-        /// What its `__dict__` and its slots hold.
+        /// The contents of its `__dict__` and its slots.
         state: Vec<(String, Value)>,
     },
-    /// Anything else, by the name of its type: the call cannot be replayed.
+    /// Any other value, by the name of its type; the call cannot be replayed.
     Opaque(String),
 }
 
-/// Something that a module holds.
+/// A reference to a member of a module.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Reference {
-    /// The module as the program knew it: `torch.nn.functional`, `__main__`.
+    /// The module's name in the recorded program: `torch.nn.functional`, `__main__`.
     pub module: String,
-    /// The module's file, when it has one.
+    /// The module's file, if it has one.
     pub file: Option<PathBuf>,
-    /// The way to it inside the module: `Color.RED`.
+    /// The path inside the module: `Color.RED`.
     pub path: String,
 }
 
-/// What is kept of a tensor.
+/// The description of a tensor.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TensorSpec {
     /// Index of the tensor object among the call's distinct tensors.
@@ -178,7 +180,7 @@ pub struct TensorSpec {
     pub dtype: String,
     /// Device type: `cuda`, `cpu`.
     pub device: String,
-    /// Number of the device among those of its type.
+    /// Index of the device among those of its type.
     #[serde(default)]
     pub device_index: u32,
     /// Whether it requires a gradient.
@@ -186,15 +188,15 @@ pub struct TensorSpec {
     /// Whether it is a `torch.nn.Parameter`.
     #[serde(default)]
     pub is_parameter: bool,
-    /// What its elements are like.
+    /// Its contents or their distribution.
     pub data: Data,
 }
 
-/// What a tensor's elements are like. Dimensions of stride 0 count as one element.
+/// The contents of a tensor or their distribution. A dimension of stride 0 counts as one element.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Data {
-    /// Floats around `mean` with deviation `std`, cut off at `low` and `high`. Of complex numbers, the parts.
+    /// Normally distributed floats, clamped to `low` and `high`. For complex numbers this is about their parts.
     Normal {
         /// Mean.
         mean: f64,
@@ -207,10 +209,10 @@ pub enum Data {
         /// Share of elements that are zero.
         #[serde(default)]
         zeros: f64,
-        /// Share of elements that are minus infinity; the other numbers are about the rest.
+        /// Share of elements that are minus infinity; the other statistics leave these out.
         #[serde(default)]
         infinite: f64,
-        /// What else is known of them.
+        /// A further property of the floats.
         #[serde(default)]
         kind: Kind,
     },
@@ -233,16 +235,16 @@ pub enum Data {
     },
 }
 
-/// What is special about the floats of a tensor.
+/// A property of the floats of a tensor.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
-    /// Nothing.
+    /// No known property.
     #[default]
     General,
-    /// Any value between the smallest and the largest is as likely.
+    /// The elements are uniformly distributed between the smallest and the largest.
     Uniform,
-    /// Each row is one element 1 and zeros.
+    /// Each row has one element that is 1; the others are 0.
     OneHot,
     /// No element is negative and each row adds up to 1.
     Probabilities,
@@ -255,13 +257,13 @@ impl Default for Data {
 }
 
 impl Data {
-    /// Floats of which nothing else is known.
+    /// Floats without a known property.
     #[must_use]
     pub fn normal(mean: f64, std: f64, low: f64, high: f64) -> Self {
         Self::Normal { mean, std, low, high, zeros: 0.0, infinite: 0.0, kind: Kind::General }
     }
 
-    /// Integers of which nothing else is known.
+    /// Integers without a known order or share of zeros.
     #[must_use]
     pub fn range(low: i64, high: i64) -> Self {
         Self::Range { low, high, sorted: false, zeros: 0.0 }
@@ -269,7 +271,7 @@ impl Data {
 }
 
 impl Value {
-    /// Why the value cannot be made again, if so.
+    /// Why the value cannot be created again, if it cannot.
     #[must_use]
     pub fn obstacle(&self) -> Option<String> {
         match self {
@@ -286,7 +288,7 @@ impl Value {
         }
     }
 
-    /// Calls `visit` on each tensor inside.
+    /// Calls `visit` on each tensor inside the value.
     pub fn tensors<'a>(&'a self, visit: &mut dyn FnMut(&'a TensorSpec)) {
         match self {
             Self::Tensor(spec) => visit(spec),
@@ -294,7 +296,7 @@ impl Value {
         }
     }
 
-    /// The values directly inside.
+    /// The values directly inside this one.
     pub fn inner(&self) -> Box<dyn Iterator<Item = &Self> + '_> {
         match self {
             Self::List(items)
@@ -316,7 +318,7 @@ impl Workload {
         self.args.iter().chain(self.kwargs.iter().map(|(_, value)| value))
     }
 
-    /// Every tensor among the arguments, in order; one that is passed twice comes twice.
+    /// Every tensor among the arguments, in order; a tensor that is passed twice is listed twice.
     #[must_use]
     pub fn specs(&self) -> Vec<&TensorSpec> {
         let mut specs = Vec::new();
@@ -324,7 +326,7 @@ impl Workload {
         specs
     }
 
-    /// Why the call cannot be replayed, if so.
+    /// Why the call cannot be replayed, if it cannot.
     #[must_use]
     pub fn obstacle(&self) -> Option<String> {
         if self.entry.contains("<locals>") {
@@ -341,7 +343,8 @@ impl Workload {
         devices.any(|index| index != first).then(|| "its tensors lie on several GPUs".to_owned())
     }
 
-    /// Whether sizes can be replaced: the grid of a launch may be a number, and what makes the inputs of a model is code.
+    /// Whether sizes can be replaced. They can't if the grid of a launch consists of numbers, or if code of the file
+    /// creates the inputs of a model.
     #[must_use]
     pub fn is_resizable(&self) -> bool {
         match self.source {
@@ -364,7 +367,7 @@ impl Workload {
     }
 }
 
-/// JSON has no infinity and no NaN: they are written as text.
+/// The serialization of floats. JSON has neither infinity nor NaN, so these are written as text.
 mod floats {
     use serde::{Deserialize, Serialize};
 
@@ -417,30 +420,30 @@ mod floats {
     }
 }
 
-/// What a command that runs under the recorder is told.
+/// The configuration of the recorder for one command.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RecordConfig {
-    /// Functions that hold launches.
+    /// The functions to record, which contain launches.
     pub entries: Vec<EntryPoint>,
-    /// The one of them that was asked for by its name: it is kept though it may have no tensor.
+    /// The index of the entry that the user named; its calls are kept even without tensors.
     #[serde(default)]
     pub wanted: Option<usize>,
-    /// The workspace: launches of its kernels that no entry makes are recorded by themselves.
+    /// The root of the workspace. Launches of its kernels outside all entries are recorded by themselves.
     pub workspace: PathBuf,
-    /// Folder for the recorded workloads, one JSON file each.
+    /// The folder for the recorded workloads, one JSON file each.
     pub output: PathBuf,
-    /// At most this many distinct calls per entry.
+    /// The greatest number of distinct calls per entry.
     pub distinct: usize,
-    /// Name of the device that the command will run on.
+    /// The name of the device on which the command will run.
     pub device: String,
 }
 
-/// A function that holds launches.
+/// A function to record.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EntryPoint {
-    /// Its file, absolute.
+    /// The function's file, absolute.
     pub file: PathBuf,
-    /// Its `qualname`.
+    /// The function's `qualname`.
     pub qualname: String,
     /// The line of its `def`, from 1.
     pub line: usize,
@@ -479,7 +482,7 @@ mod tests {
         assert_eq!(of(Value::Tuple(vec![on(1), on(0)])).unwrap(), "its tensors lie on several GPUs");
     }
 
-    /// What an older release wrote is still read.
+    /// Recordings of older releases can still be read.
     #[test]
     fn older_recordings_are_read() {
         let old = r#"{"file":"/a.py","entry":"f","args":[{"tensor":{"id":0,"storage":0,"shape":[2],"stride":[1],

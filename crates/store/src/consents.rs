@@ -1,4 +1,4 @@
-//! What a user has agreed to send to language models.
+//! The user's consents to send data to language models.
 
 use rusqlite::params;
 
@@ -7,29 +7,29 @@ use base::clock::now_milliseconds;
 use super::{Store, StoreError};
 
 impl Store {
-    /// Keeps that the user agrees to what `key` stands for.
+    /// Stores a consent. `key` is a hash of what is sent and of the recipient.
     ///
     /// # Errors
-    /// What SQLite says.
+    /// Returns an error when SQLite fails.
     pub fn agree(&mut self, key: &[u8; 32]) -> Result<(), StoreError> {
         let agree = "INSERT OR REPLACE INTO consents (key, given) VALUES (?1, ?2)";
         self.connection.execute(agree, params![key, now_milliseconds()]).map_err(|source| self.error(source))?;
         Ok(())
     }
 
-    /// Whether the user has agreed to it.
+    /// Whether a consent with this key is stored.
     ///
     /// # Errors
-    /// What SQLite says.
+    /// Returns an error when SQLite fails.
     pub fn has_agreed(&self, key: &[u8; 32]) -> Result<bool, StoreError> {
         let ask = "SELECT EXISTS (SELECT 1 FROM consents WHERE key = ?1)";
         self.connection.query_row(ask, params![key], |row| row.get(0)).map_err(|source| self.error(source))
     }
 
-    /// Forgets all that the user has agreed to; says how much that was.
+    /// Deletes all consents. Returns how many there were.
     ///
     /// # Errors
-    /// What SQLite says.
+    /// Returns an error when SQLite fails.
     pub fn forget_consents(&mut self) -> Result<usize, StoreError> {
         self.connection.execute("DELETE FROM consents", []).map_err(|source| self.error(source))
     }

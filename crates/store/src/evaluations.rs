@@ -1,4 +1,4 @@
-//! Verdicts that need not be found again.
+//! A cache of verdicts of the judge, by a hash of everything that they depend on.
 
 use rusqlite::{OptionalExtension, params};
 
@@ -6,14 +6,14 @@ use base::clock::now_milliseconds;
 
 use super::{Store, StoreError};
 
-/// So many are kept; the oldest go first.
+/// The greatest number of verdicts that are kept; the oldest are deleted first.
 const MOST: i64 = 20_000;
 
 impl Store {
-    /// What is kept of a verdict under a key, as JSON.
+    /// The cached verdict of a key, as JSON.
     ///
     /// # Errors
-    /// What SQLite says.
+    /// Returns an error when SQLite fails.
     pub fn evaluation(&self, key: &[u8]) -> Result<Option<String>, StoreError> {
         let query = || {
             let mut statement = self.connection.prepare_cached("SELECT verdict FROM evaluations WHERE key = ?1")?;
@@ -22,10 +22,10 @@ impl Store {
         query().map_err(|error| self.error(error))
     }
 
-    /// Keeps something of a verdict under a key that stands for everything that it depends on.
+    /// Caches a verdict, as JSON. `key` must depend on everything that the verdict depends on.
     ///
     /// # Errors
-    /// What SQLite says.
+    /// Returns an error when SQLite fails.
     pub fn keep_evaluation(&mut self, key: &[u8], verdict: &str) -> Result<(), StoreError> {
         self.keep_evaluation_of(key, verdict, MOST)
     }
@@ -37,7 +37,7 @@ impl Store {
                 .execute(params![key, verdict, now_milliseconds()])?;
             let count: i64 = transaction.query_row("SELECT count(*) FROM evaluations", [], |row| row.get(0))?;
             if count > most {
-                // A tenth at a time: counting and sorting is not for every verdict.
+                // This deletes a tenth at a time, so that not every insertion has to sort the table.
                 transaction.execute(
                     "DELETE FROM evaluations WHERE key IN (SELECT key FROM evaluations ORDER BY stored LIMIT ?1)",
                     [(most / 10).max(count - most)],

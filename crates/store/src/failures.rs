@@ -1,4 +1,4 @@
-//! Kernels that Triton refused, and kernels that it took: what rules are learned from, and what they must not flag.
+//! Kernels that Triton rejected, from which rules are learned, and kernels that it compiled, which no rule may flag.
 
 use std::collections::HashMap;
 
@@ -10,71 +10,71 @@ use model::api::TritonError;
 use super::texts::{self, LONGEST};
 use super::{Store, StoreError};
 
-/// So many failures are kept at most; the oldest go first.
+/// The greatest number of failures that are kept, give or take [`SLACK`]; the oldest are deleted first.
 const FAILURES: u32 = 200_000;
-/// So many kernels that compile are kept.
+/// The greatest number of compiling kernels that are kept, give or take [`SLACK`].
 const ACCEPTED: u32 = 20_000;
-/// How many more than that there may be before any are thrown away: it is not done each time.
+/// How many rows more than the limit a table may have before rows are deleted, so that most insertions delete none.
 const SLACK: u32 = 1_000;
-/// So much of an error's text is kept.
+/// The number of bytes of an error message that are kept.
 const MESSAGE: usize = 2_000;
 
-/// The columns that [`read`] takes.
+/// The query whose columns [`read`] reads.
 const SELECT: &str =
     "SELECT failures.id, exception, message, kernel, one.body, other.body, start, stop, triton, source, met, first, last
      FROM failures JOIN texts AS one ON one.id = text LEFT JOIN texts AS other ON other.id = relative";
 
-/// A kernel that Triton refused.
+/// A kernel that Triton rejected, with its error.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Failure {
-    /// A file that can be lowered again: the kernel, what it needs, a comment with its signature.
+    /// The text of a file that can be compiled again: the kernel, what it needs, and a comment with its signature.
     pub text: String,
-    /// The name of the kernel.
+    /// The name of the kernel's function.
     pub kernel: String,
-    /// The nearest file that Triton takes, where one is known.
+    /// The most similar file that Triton compiles, if one is known.
     pub relative: Option<String>,
-    /// What Triton said.
+    /// Triton's error.
     pub error: TritonError,
-    /// Where in the text, in bytes.
+    /// Where the error is in [`Self::text`]: first byte and end, in bytes.
     pub place: Option<(usize, usize)>,
     /// The version of Triton.
     pub triton: String,
-    /// In a word where it was met, such as `editor`.
+    /// Where the failure occurred, in one word, such as `editor`.
     pub source: String,
 }
 
-/// A failure with what the store knows about it.
+/// A stored failure with how often and when it occurred.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredFailure {
-    /// Its number.
+    /// The row's id.
     pub id: i64,
     /// The failure.
     pub failure: Failure,
-    /// How often it was met.
+    /// How often it occurred.
     pub met: u64,
-    /// When it was met first, in milliseconds since 1970.
+    /// When it occurred first, in milliseconds since 1970.
     pub first: i64,
-    /// When it was met last.
+    /// When it occurred last, in milliseconds since 1970.
     pub last: i64,
 }
 
-/// A kernel that Triton took.
+/// A kernel that Triton compiled.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Accepted {
-    /// A file that can be lowered again.
+    /// The text of a file that can be compiled again.
     pub text: String,
-    /// The name of the kernel.
+    /// The name of the kernel's function.
     pub kernel: String,
     /// The version of Triton.
     pub triton: String,
 }
 
 impl Store {
-    /// Keeps failures. One that is known counts once more, and gets the relative that it lacked. Those that are too long are left out.
-    /// Returns how many are new.
+    /// Stores failures. A known failure is counted once more, and gets a relative if it had none. Failures whose text
+    /// is longer than the limit are left out. Returns how many are new.
     ///
     /// # Errors
-    /// What SQLite says; then none is kept.
+    /// Returns an error when SQLite fails; the transaction is then rolled back.
     pub fn keep_failures<'f>(&mut self, failures: impl IntoIterator<Item = &'f Failure>) -> Result<usize, StoreError> {
         self.transaction(|transaction| {
             let mut added = 0;
@@ -93,10 +93,10 @@ impl Store {
         })
     }
 
-    /// Calls `visit` on each failure, oldest first: they need not all be in memory.
+    /// Calls `visit` on each failure, oldest first, without holding all of them in memory.
     ///
     /// # Errors
-    /// What SQLite says.
+    /// Returns an error when SQLite fails.
     pub fn each_failure(&self, visit: &mut dyn FnMut(StoredFailure)) -> Result<(), StoreError> {
         let mut query = || -> rusqlite::Result<()> {
             let mut statement = self.connection.prepare_cached(&format!("{SELECT} ORDER BY failures.id"))?;
@@ -109,10 +109,10 @@ impl Store {
         query().map_err(|error| self.error(error))
     }
 
-    /// The newest failures with this signature on a release, at most so many, the newest first.
+    /// The newest `most` failures with this signature on a version of Triton, newest first.
     ///
     /// # Errors
-    /// What SQLite says.
+    /// Returns an error when SQLite fails.
     pub fn newest_failures(&self, signature: &str, triton: &str, most: usize) -> Result<Vec<Failure>, StoreError> {
         let query = || -> rusqlite::Result<Vec<Failure>> {
             let mut statement = self
@@ -130,10 +130,10 @@ impl Store {
         query().map_err(|error| self.error(error))
     }
 
-    /// The signatures of all failures with how many there are of each, the most frequent first.
+    /// The signatures of all failures with the number of failures of each, the most frequent first.
     ///
     /// # Errors
-    /// What SQLite says.
+    /// Returns an error when SQLite fails.
     pub fn failure_signatures(&self) -> Result<Vec<(String, u64)>, StoreError> {
         let query = || {
             let columns =
@@ -145,10 +145,10 @@ impl Store {
         query().map_err(|error| self.error(error))
     }
 
-    /// How many failures of each kind there were when rules were looked for in them, for a release.
+    /// For each signature on a version of Triton, the number of failures when rules were last learned from them.
     ///
     /// # Errors
-    /// What SQLite says.
+    /// Returns an error when SQLite fails.
     pub fn looked_at(&self, triton: &str) -> Result<HashMap<String, u64>, StoreError> {
         let query = || {
             let columns = "SELECT signature, failures FROM looked_at WHERE triton = ?1";
@@ -159,10 +159,10 @@ impl Store {
         query().map_err(|error| self.error(error))
     }
 
-    /// Keeps that rules were looked for in these kinds of failures.
+    /// Records that rules were learned from these signatures, with the number of failures that each had then.
     ///
     /// # Errors
-    /// What SQLite says.
+    /// Returns an error when SQLite fails.
     pub fn look_at(&mut self, triton: &str, signatures: &[(String, u64)]) -> Result<(), StoreError> {
         self.transaction(|transaction| {
             let keep = "INSERT OR REPLACE INTO looked_at (triton, signature, failures) VALUES (?1, ?2, ?3)";
@@ -174,10 +174,10 @@ impl Store {
         })
     }
 
-    /// Forgets all kernels, refused and taken. Returns how many that were.
+    /// Deletes all kernels, rejected and compiled. Returns how many there were.
     ///
     /// # Errors
-    /// What SQLite says.
+    /// Returns an error when SQLite fails.
     pub fn forget_failures(&mut self) -> Result<usize, StoreError> {
         let count = self.transaction(|transaction| {
             let count =
@@ -190,10 +190,10 @@ impl Store {
         Ok(count)
     }
 
-    /// Keeps kernels that Triton took: the newest of them.
+    /// Stores kernels that Triton compiled; the ones seen least recently are deleted when there are too many.
     ///
     /// # Errors
-    /// What SQLite says; then none is kept.
+    /// Returns an error when SQLite fails; the transaction is then rolled back.
     pub fn keep_accepted<'a>(&mut self, kernels: impl IntoIterator<Item = &'a Accepted>) -> Result<(), StoreError> {
         self.transaction(|transaction| {
             for kernel in kernels.into_iter().filter(|kernel| kernel.text.len() <= LONGEST) {
@@ -217,10 +217,10 @@ impl Store {
         })
     }
 
-    /// Calls `visit` on each kernel that is known to compile, the one that was seen last first.
+    /// Calls `visit` on each kernel that is known to compile, the most recently seen first.
     ///
     /// # Errors
-    /// What SQLite says.
+    /// Returns an error when SQLite fails.
     pub fn each_accepted(&self, visit: &mut dyn FnMut(Accepted)) -> Result<(), StoreError> {
         let mut query = || -> rusqlite::Result<()> {
             let mut statement = self.connection.prepare_cached(
@@ -281,7 +281,7 @@ fn insert(connection: &Connection, failure: &Failure) -> rusqlite::Result<bool> 
     Ok(true)
 }
 
-/// A failure; none where its text is damaged.
+/// Reads a row of [`SELECT`]; `None` if its text is damaged.
 fn read(row: &Row<'_>) -> rusqlite::Result<Option<StoredFailure>> {
     let Some(text) = texts::read(&row.get::<_, Vec<u8>>(4)?) else { return Ok(None) };
     let relative = row.get::<_, Option<Vec<u8>>>(5)?.and_then(|body| texts::read(&body));
@@ -355,7 +355,7 @@ mod tests {
         let kind = "NameError: name … is not defined";
         assert_eq!(store.newest_failures(kind, "3.6.0", 2).unwrap(), [failure(3), failure(2)]);
         assert_eq!(store.newest_failures(kind, "3.6.0", 9).unwrap().len(), 3);
-        // What is damaged does not count.
+        // Damaged texts are skipped and do not count.
         store.connection.execute("UPDATE texts SET body = x'00' WHERE id = 3", []).unwrap();
         assert_eq!(store.newest_failures(kind, "3.6.0", 2).unwrap(), [failure(2), failure(1)]);
     }
@@ -373,8 +373,8 @@ mod tests {
         assert_eq!(texts, ["a", "b"]);
     }
 
-    /// A hundred thousand of them must fit into a gigabyte: each has less than ten kilobytes. Names, numbers and lines differ as they do
-    /// between kernels; every other one has a relative of its own.
+    /// A hundred thousand failures must fit into a gigabyte: each takes less than ten kilobytes. Names, numbers and
+    /// lines differ as they do between kernels; every other failure has a relative of its own.
     #[test]
     fn many_failures_take_little_room() {
         let count: usize =

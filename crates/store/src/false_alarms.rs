@@ -1,4 +1,4 @@
-//! Errors of rules that Triton disproved, kept on this machine so that they can be reported and mended.
+//! False alarms: errors of rules in kernels that Triton compiles, kept on this machine so that users can report them.
 
 use std::fs;
 use std::path::Path;
@@ -10,9 +10,9 @@ use base::clock;
 
 use super::{Store, StoreError};
 
-/// The kernels of all of them have so many bytes; the oldest go first.
+/// The greatest total length of the kernels, in characters; the oldest false alarms are deleted first.
 const LIMIT: i64 = 1 << 20;
-/// So much of a kernel is kept.
+/// The number of bytes of a kernel that are kept.
 const LONGEST: usize = 1 << 16;
 
 /// An error of a rule in a kernel that Triton compiles.
@@ -20,20 +20,20 @@ const LONGEST: usize = 1 << 16;
 pub struct FalseAlarm {
     /// The code of the rule.
     pub rule: String,
-    /// What it said.
+    /// The message of the rule.
     pub message: String,
-    /// The text of the kernel, and nothing else of its file.
+    /// The text of the kernel alone, cut off at 64 KiB.
     pub kernel: String,
     /// The version of Triton that compiles it.
     pub triton: String,
-    /// The version of Warpsmith.
+    /// The version of Warpsmith that has the rule.
     pub warpsmith: String,
     /// The day (UTC), as `2026-11-21`.
     pub date: String,
 }
 
 impl FalseAlarm {
-    /// What a rule said of a kernel, today.
+    /// A false alarm of today and of this version of Warpsmith.
     #[must_use]
     pub fn new(rule: &str, message: &str, kernel: &str, triton: &str) -> Self {
         Self {
@@ -48,10 +48,10 @@ impl FalseAlarm {
 }
 
 impl Store {
-    /// Keeps a false alarm, unless the rule has said so of the same kernel before. Returns whether it was added.
+    /// Stores a false alarm, unless one of the same rule and kernel is stored. Returns whether it was added.
     ///
     /// # Errors
-    /// What SQLite says.
+    /// Returns an error when SQLite fails.
     pub fn keep_false_alarm(&mut self, alarm: &FalseAlarm) -> Result<bool, StoreError> {
         self.transaction(|transaction| {
             let is_new = insert(transaction, alarm)?;
@@ -65,10 +65,10 @@ impl Store {
         })
     }
 
-    /// Those that are kept, oldest first.
+    /// All stored false alarms, oldest first.
     ///
     /// # Errors
-    /// What SQLite says.
+    /// Returns an error when SQLite fails.
     pub fn false_alarms(&self) -> Result<Vec<FalseAlarm>, StoreError> {
         let query = || {
             let columns = "SELECT rule, message, kernel, triton, warpsmith, date FROM false_alarms ORDER BY id";
@@ -88,10 +88,10 @@ impl Store {
         query().map_err(|error| self.error(error))
     }
 
-    /// Takes over what an earlier release kept as lines of JSON. The file is gone afterwards.
+    /// Imports the file of JSON lines in which an earlier release kept false alarms, and removes it.
     ///
     /// # Errors
-    /// What SQLite says; then the file stays.
+    /// Returns an error when SQLite fails; the file is then left in place.
     pub fn import_false_alarms(&mut self, file: &Path) -> Result<(), StoreError> {
         let Ok(bytes) = fs::read(file) else { return Ok(()) };
         let text = String::from_utf8_lossy(&bytes);

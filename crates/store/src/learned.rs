@@ -1,6 +1,6 @@
-//! The user's own learned rules, as texts under their numbers, and what the user or Triton holds against rules.
+//! The user's own learned rules, as texts by number, and the objections of the user and of Triton against rules.
 //!
-//! What a text means, and which rules are shown, is decided in `learn::memory`.
+//! `learn::memory` parses the texts and decides which rules are active.
 
 use std::collections::BTreeMap;
 
@@ -10,41 +10,41 @@ use base::clock::now_milliseconds;
 
 use super::{Store, StoreError};
 
-/// A learned rule of the user's.
+/// A learned rule of the user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredRule {
     /// The number of its code: 501 for `S501`.
     pub number: u32,
-    /// Its name.
+    /// The unique name of the rule.
     pub name: String,
-    /// All of it, as `rules::learned` writes it.
+    /// The whole rule, as `rules::learned` writes it.
     pub body: String,
 }
 
-/// What the user of this machine, or Triton on it, holds against a rule.
+/// An objection against a rule: the user muted it, or Triton compiled a kernel that it flags.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Objection {
-    /// The rule.
+    /// The code of the rule, such as `S501`.
     pub code: String,
     /// Whether the user has muted it.
     pub muted: bool,
-    /// A kernel that it flagged and that compiles.
+    /// A kernel that the rule flags although it compiles.
     pub kernel: Option<String>,
-    /// The version of Triton that has compiled it.
+    /// The version of Triton that compiled [`Self::kernel`].
     pub triton: Option<String>,
     /// The hash of the pattern that flagged the kernel.
     #[serde(skip)]
     pub pattern: Option<[u8; 32]>,
 }
 
-/// A kernel that a rule flags and that compiles.
+/// A kernel that a rule flags although it compiles, which disproves the rule.
 #[derive(Clone, Copy, Debug)]
 pub struct Disproof<'a> {
     /// The code of the rule.
     pub code: &'a str,
-    /// The hash of its pattern.
+    /// The hash of the rule's pattern.
     pub pattern: [u8; 32],
-    /// The kernel.
+    /// The kernel that disproves the rule.
     pub kernel: &'a str,
     /// The version of Triton that compiled it.
     pub triton: &'a str,
@@ -54,10 +54,10 @@ pub struct Disproof<'a> {
 pub struct LearnedRules<'a>(&'a Transaction<'a>);
 
 impl LearnedRules<'_> {
-    /// All rules by number.
+    /// The texts of all rules, by number.
     ///
     /// # Errors
-    /// Those of SQLite.
+    /// Returns an error when SQLite fails.
     pub fn all(&self) -> rusqlite::Result<BTreeMap<u32, String>> {
         let mut statement = self.0.prepare_cached("SELECT number, body FROM learned_rules")?;
         statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
@@ -66,7 +66,7 @@ impl LearnedRules<'_> {
     /// The greatest number in use; 0 without rules.
     ///
     /// # Errors
-    /// Those of SQLite.
+    /// Returns an error when SQLite fails.
     pub fn last_number(&self) -> rusqlite::Result<u32> {
         self.0.query_row("SELECT coalesce(max(number), 0) FROM learned_rules", [], |row| row.get(0))
     }
@@ -74,7 +74,7 @@ impl LearnedRules<'_> {
     /// Adds a rule, or replaces the one with its number.
     ///
     /// # Errors
-    /// Those of SQLite.
+    /// Returns an error when SQLite fails.
     pub fn save(&self, rule: &StoredRule) -> rusqlite::Result<()> {
         self.0
             .prepare_cached(
@@ -88,16 +88,16 @@ impl LearnedRules<'_> {
     /// Removes a rule and the objections against it. Returns whether it existed.
     ///
     /// # Errors
-    /// Those of SQLite.
+    /// Returns an error when SQLite fails.
     pub fn forget(&self, code: &str, number: Option<u32>) -> rusqlite::Result<bool> {
         self.0.execute("DELETE FROM objections WHERE code = ?1", [code])?;
         Ok(self.0.execute("DELETE FROM learned_rules WHERE number = ?1", [number])? > 0)
     }
 
-    /// Keeps that a kernel which a rule flags compiles.
+    /// Records that a kernel which a rule flags compiles.
     ///
     /// # Errors
-    /// Those of SQLite.
+    /// Returns an error when SQLite fails.
     pub fn disprove(&self, disproof: Disproof<'_>) -> rusqlite::Result<()> {
         let Disproof { code, pattern, kernel, triton } = disproof;
         self.0.execute(
@@ -114,7 +114,7 @@ impl Store {
     /// The texts of the user's own rules, in the order of their numbers.
     ///
     /// # Errors
-    /// Those of SQLite.
+    /// Returns an error when SQLite fails.
     pub fn rule_bodies(&self) -> Result<Vec<String>, StoreError> {
         let query = || {
             let mut statement = self.connection.prepare("SELECT body FROM learned_rules ORDER BY number")?;
@@ -124,10 +124,10 @@ impl Store {
         query().map_err(|error| self.error(error))
     }
 
-    /// Changes the user's own rules in one transaction: another process sees all of it or nothing.
+    /// Changes the user's own rules in one transaction: other processes see all of the change or nothing.
     ///
     /// # Errors
-    /// Those of SQLite; then nothing is changed.
+    /// Returns an error when SQLite or `change` fails; the transaction is then rolled back.
     pub fn change_rules<T>(
         &mut self,
         change: impl FnOnce(&LearnedRules<'_>) -> rusqlite::Result<T>,
@@ -138,7 +138,7 @@ impl Store {
     /// The objections against rules.
     ///
     /// # Errors
-    /// Those of SQLite.
+    /// Returns an error when SQLite fails.
     pub fn objections(&self) -> Result<Vec<Objection>, StoreError> {
         let query = || {
             let columns = "SELECT code, muted, pattern, kernel, triton FROM objections ORDER BY code";
@@ -157,10 +157,10 @@ impl Store {
         query().map_err(|error| self.error(error))
     }
 
-    /// Mutes a rule, or takes that back.
+    /// Mutes a rule, or unmutes it.
     ///
     /// # Errors
-    /// Those of SQLite.
+    /// Returns an error when SQLite fails.
     pub fn mute(&mut self, code: &str, muted: bool) -> Result<(), StoreError> {
         self.transaction(|transaction| {
             transaction.execute(
@@ -175,7 +175,7 @@ impl Store {
     /// Removes the objection against a rule. Returns whether there was one.
     ///
     /// # Errors
-    /// Those of SQLite.
+    /// Returns an error when SQLite fails.
     pub fn drop_objection(&mut self, code: &str) -> Result<bool, StoreError> {
         self.transaction(|transaction| Ok(transaction.execute("DELETE FROM objections WHERE code = ?1", [code])? > 0))
     }

@@ -1,4 +1,4 @@
-//! What turns of kernels have brought on a device, over all searches of a user.
+//! The statistics of proposals over all searches of a user: how often each kind made which kernels faster on a device.
 
 use rusqlite::params;
 
@@ -6,32 +6,34 @@ use base::clock::now_milliseconds;
 
 use super::{Store, StoreError};
 
-/// What turns of one kind have brought kernels of one class.
+/// The results of proposals of one kind on kernels of one class.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct Lesson {
-    /// The device, by its name.
+    /// The name of the device.
     pub device: String,
-    /// What kind of kernel that was: `reduction`
+    /// The class of the kernels, such as `reduction`.
     pub class: String,
-    /// What bounded its time: `memory` or `launch`, `compute` or `latency` where that was counted, and else `work`.
+    /// What bounds the time of the kernels: `memory` or `launch`; `compute` or `latency` if profiling counters tell
+    /// them apart, else `work`.
     pub bound: String,
-    /// The kind of turn: `num_warps up`
+    /// The kind of proposal, such as `num_warps up`.
     pub kind: String,
-    /// How often it was taken.
+    /// How often such a proposal was tried.
     pub count: u32,
-    /// How often what it made was refused.
+    /// How often its candidate was rejected.
     pub refused: u32,
-    /// The sum of the logarithms of how many times as fast it made what it began with; a refusal counts as a loss.
+    /// The sum of the natural logarithms of the speedups over the starting points; a rejection counts as a loss.
     pub gain: f64,
-    /// The most that it brought at once: how many times as fast.
+    /// The greatest speedup of a single proposal, as a factor.
     pub best: f64,
 }
 
 impl Store {
-    /// Everything learned on a device, or on all of them; what is known best comes first.
+    /// The lessons of a device, or of all devices. Within a device, class and bound, the most frequent kind comes
+    /// first.
     ///
     /// # Errors
-    /// What SQLite says.
+    /// Returns an error when SQLite fails.
     pub fn lessons(&self, device: Option<&str>) -> Result<Vec<Lesson>, StoreError> {
         let query = || -> rusqlite::Result<Vec<Lesson>> {
             let mut statement = self.connection.prepare_cached(
@@ -55,10 +57,10 @@ impl Store {
         query().map_err(|error| self.error(error))
     }
 
-    /// Adds what was seen to what is known of turns of this kind.
+    /// Adds the counts and gains of `seen` to the lesson of its device, class, bound and kind.
     ///
     /// # Errors
-    /// What SQLite says.
+    /// Returns an error when SQLite fails.
     pub fn learn(&mut self, seen: &Lesson) -> Result<(), StoreError> {
         let Lesson { device, class, bound, kind, count, refused, gain, best } = seen;
         self.transaction(|transaction| {
@@ -74,10 +76,10 @@ impl Store {
         })
     }
 
-    /// Forgets everything learned; gives how many kinds of turns that were.
+    /// Deletes all lessons. Returns how many there were.
     ///
     /// # Errors
-    /// What SQLite says.
+    /// Returns an error when SQLite fails.
     pub fn forget_lessons(&mut self) -> Result<usize, StoreError> {
         self.transaction(|transaction| transaction.execute("DELETE FROM lessons", []))
     }

@@ -1,7 +1,8 @@
-//! What is kept between runs: `.warpsmith/store.db` of a workspace, and one of the user's own, which has the skill memory.
+//! The SQLite databases that Warpsmith keeps between runs: `.warpsmith/store.db` of a workspace, and the user's own
+//! `store.db`, which holds the skill memory.
 //!
-//! SQLite with a write-ahead log, so that several servers and commands may use one at a time. Both files have the same
-//! tables: a schema is told by its version, and one that is newer than this program is left alone.
+//! Each database uses a write-ahead log, so that several servers and commands can use it at the same time. Both have
+//! the same tables. SQLite's `user_version` is the schema version; a database with a newer schema is left unchanged.
 
 mod consents;
 mod evaluations;
@@ -31,7 +32,7 @@ pub use recordings::{Fate, Limits, Recording, Row, Run};
 pub use short::{shapes, short};
 pub use spending::{Reserved, Spending};
 
-/// The steps from an empty file to the present schema; a step that was published never changes.
+/// The migrations from an empty file to the current schema, in order. A published migration never changes.
 const MIGRATIONS: &[&str] = &[
     "
     CREATE TABLE recordings (
@@ -180,34 +181,34 @@ const MIGRATIONS: &[&str] = &[
 ",
 ];
 
-/// So long a writer waits for another one.
+/// How long a connection waits for another connection's write to finish.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Why a store cannot be used.
+/// An error of opening, reading or writing a store.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// A later release wrote it.
+    /// A later release of Warpsmith wrote the file.
     #[error("{path} was written by a newer warpsmith (its schema is {found}, this one knows {}); update, or move it away", MIGRATIONS.len())]
     Newer {
-        /// The file.
+        /// The path of the database file.
         path: PathBuf,
-        /// Its schema.
+        /// The schema version of the file.
         found: usize,
     },
-    /// SQLite said no.
+    /// SQLite returned an error.
     #[error("{path}: {source}")]
     Sqlite {
-        /// The file.
+        /// The path of the database file.
         path: PathBuf,
-        /// What it said.
+        /// SQLite's error.
         source: rusqlite::Error,
     },
-    /// The system said no.
+    /// A file operation failed.
     #[error("{path}: {source}")]
     Io {
-        /// The file.
+        /// The path of the database file.
         path: PathBuf,
-        /// What it said.
+        /// The operating system's error.
         source: io::Error,
     },
 }
@@ -219,7 +220,7 @@ impl StoreError {
     }
 }
 
-/// An open store.
+/// An open database with one connection.
 #[derive(Debug)]
 pub struct Store {
     path: PathBuf,
@@ -227,10 +228,10 @@ pub struct Store {
 }
 
 impl Store {
-    /// Opens a store, making it where there is none. A damaged one is set aside under another name.
+    /// Opens a store and creates the file if it is missing. A damaged file is renamed, and a new one takes its place.
     ///
     /// # Errors
-    /// [`StoreError`] when it is of a newer release or cannot be written.
+    /// Returns [`StoreError`] when a newer release wrote the file or the file cannot be written.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
         match Self::open_sound(path, false) {
             Err(error) if error.is_damage() => Self::replace(path),
@@ -238,17 +239,18 @@ impl Store {
         }
     }
 
-    /// The user's own, in Warpsmith's folder for what it has found out.
+    /// Opens the user's own store in `folder`, Warpsmith's data folder, and imports the file in which earlier releases
+    /// kept false alarms.
     ///
     /// # Errors
-    /// As for [`Self::open`].
+    /// Returns the errors of [`Self::open`].
     pub fn of_user(folder: &Path) -> Result<Self, StoreError> {
         let mut store = Self::open(&folder.join("store.db"))?;
         store.import_false_alarms(&folder.join("false-alarms.jsonl"))?;
         Ok(store)
     }
 
-    /// `is_alone` says that whoever asks has the lock of [`alone`].
+    /// Opens a store that is not damaged. `is_alone` says that the caller holds the lock of [`alone`].
     fn open_sound(path: &Path, is_alone: bool) -> Result<Self, StoreError> {
         let io = |source| StoreError::Io { path: path.to_owned(), source };
         if let Some(folder) = path.parent() {
@@ -258,7 +260,7 @@ impl Store {
         let sqlite = |source| StoreError::Sqlite { path: path.to_owned(), source };
         let mut connection = Connection::open(path).map_err(sqlite)?;
         connection.busy_timeout(PATIENCE).map_err(sqlite)?;
-        // SQLite waits for nobody who turns an empty file into one with a log, but says that it is busy.
+        // SQLite's busy timeout doesn't apply while another process switches an empty file to a write-ahead log.
         let is_new = version(&connection).map_err(sqlite)? == 0;
         let _alone = if is_new && !is_alone { Some(alone(path)?) } else { None };
         let found = prepare(&mut connection).map_err(sqlite)?;
@@ -268,7 +270,7 @@ impl Store {
         Ok(Self { path: path.to_owned(), connection })
     }
 
-    /// Sets a damaged file aside and makes a new one. One process does, the others find the new one.
+    /// Renames a damaged file and creates a new one. Only one process does this; the others then open the new file.
     fn replace(path: &Path) -> Result<Self, StoreError> {
         let io = |source| StoreError::Io { path: path.to_owned(), source };
         let _alone = alone(path)?;
@@ -289,7 +291,7 @@ impl Store {
         StoreError::Sqlite { path: self.path.clone(), source }
     }
 
-    /// What `work` makes in one transaction that nobody else sees half of.
+    /// Runs `work` in one transaction and commits it. Other connections see all of its changes or none.
     fn transaction<T>(
         &mut self,
         work: impl FnOnce(&rusqlite::Transaction<'_>) -> rusqlite::Result<T>,
@@ -304,7 +306,7 @@ impl Store {
     }
 }
 
-/// A lock for whoever makes the file, or another one in its place.
+/// Takes the file lock that a process holds while it creates or replaces the database.
 fn alone(path: &Path) -> Result<File, StoreError> {
     let io = |source| StoreError::Io { path: path.to_owned(), source };
     let lock = File::create(with_suffix(path, ".lock")).map_err(io)?;
@@ -312,23 +314,24 @@ fn alone(path: &Path) -> Result<File, StoreError> {
     Ok(lock)
 }
 
-/// Brings a file to the present schema; returns the one that it has.
+/// Migrates a database to the current schema. Returns its schema version, which is greater than the number of
+/// migrations if a newer release wrote it.
 fn prepare(connection: &mut Connection) -> rusqlite::Result<usize> {
     let found = version(connection)?;
     if found > MIGRATIONS.len() {
         return Ok(found);
     }
     if found == 0 {
-        // Takes effect in an empty file alone.
+        // This setting takes effect only in an empty file.
         connection.pragma_update(None, "auto_vacuum", "INCREMENTAL")?;
     }
-    // Where the file system has no shared memory, SQLite goes on without the log.
+    // On a file system without shared memory, SQLite continues without the write-ahead log.
     connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
     connection.pragma_update(None, "synchronous", "NORMAL")?;
     connection.pragma_update(None, "foreign_keys", true)?;
     if found < MIGRATIONS.len() {
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        // Another process may have been faster.
+        // Another process may have migrated it in the meantime.
         let found = version(&transaction)?;
         for step in MIGRATIONS.iter().skip(found) {
             transaction.execute_batch(step)?;
@@ -346,7 +349,7 @@ fn version(connection: &Connection) -> rusqlite::Result<usize> {
     Ok(usize::try_from(version).unwrap_or(usize::MAX))
 }
 
-/// Makes a file that only the user may read: it holds code. SQLite gives the others beside it the same rights.
+/// Creates the file with access for the user alone, because it holds code. SQLite gives its log files the same mode.
 fn private(path: &Path) -> io::Result<()> {
     let mut options = OpenOptions::new();
     options.append(true).create(true);
@@ -379,7 +382,7 @@ mod tests {
         assert_eq!(fs::read(&path).unwrap(), before);
     }
 
-    /// What the first release wrote stays, and gets what the present one keeps besides.
+    /// Rows of the first schema are kept and get the columns of the current one.
     #[test]
     fn a_store_of_an_older_release_is_brought_up_to_date() {
         let folder = tempfile::tempdir().unwrap();
@@ -425,7 +428,8 @@ mod tests {
         }
     }
 
-    /// Several processes begin with nothing and write at a time; here they are threads with connections of their own.
+    /// Several processes create the file and write to it at the same time. Threads with their own connections play
+    /// them.
     #[test]
     fn several_may_make_and_write_it_at_a_time() {
         let folder = tempfile::tempdir().unwrap();
@@ -436,7 +440,7 @@ mod tests {
                 scope.spawn(move || {
                     let mut store = Store::open(path).unwrap();
                     for key in 0..20 {
-                        // The last one who closes it takes its log away.
+                        // The last connection that closes removes the log.
                         if writer % 2 == 0 {
                             drop(store);
                             store = Store::open(path).unwrap();

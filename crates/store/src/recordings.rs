@@ -1,4 +1,4 @@
-//! Recorded calls.
+//! Recordings: the recorded calls (workloads) of a workspace and the commands that made them.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -12,12 +12,12 @@ use protocol::{LaunchRecord, Workload};
 use super::short::shapes;
 use super::{Store, StoreError};
 
-/// How much of recordings is kept.
+/// Limits of what is kept of recordings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Bytes of all workloads together.
+    /// The greatest total size of all workloads, in bytes.
     pub size: u64,
-    /// Workloads of one entry.
+    /// The greatest number of workloads of one entry.
     pub shapes: usize,
 }
 
@@ -28,61 +28,61 @@ impl From<&config::WorkloadSettings> for Limits {
     }
 }
 
-/// What became of a workload that was to be kept.
+/// Whether a new workload was kept, and why not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
-    /// It is kept.
+    /// The workload is stored.
     Kept,
-    /// There are more frequent ones of the entry.
+    /// It exceeds [`Limits::shapes`]: other calls of the entry are more frequent.
     TooRare,
-    /// It has so many bytes.
+    /// It exceeds [`Limits::size`]; this is its size in bytes.
     TooLarge(u64),
 }
 
-/// A recording.
+/// A recording: one run of a command under the recorder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Recording {
-    /// Milliseconds since 1970.
+    /// When it was recorded, in milliseconds since 1970.
     pub recorded: i64,
-    /// What was run.
+    /// The command line, for display.
     pub command: String,
-    /// How it is run again, where that is known.
+    /// How to run the command again, if known.
     pub run: Option<Run>,
 }
 
 /// A command that can be run again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Run {
-    /// The program and its arguments.
+    /// The program and its arguments, one element each.
     pub words: Vec<String>,
-    /// The folder in which it was run.
+    /// The working folder of the command.
     pub folder: PathBuf,
 }
 
-/// A workload in a list.
+/// A stored workload with its id and its recording.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
-    /// Its number.
+    /// The workload's id.
     pub id: i64,
-    /// Milliseconds since 1970.
+    /// When it was recorded, in milliseconds since 1970.
     pub recorded: i64,
-    /// What was run.
+    /// The command line, for display.
     pub command: String,
-    /// Bytes.
+    /// Size in bytes.
     pub size: u64,
-    /// The workload.
+    /// The recorded call itself.
     pub workload: Workload,
 }
 
-/// Newest recording first, and of one recording the most frequent call.
+/// The order of lists: the newest recording first, within a recording the most frequent call first.
 const ORDER: &str = "ORDER BY workloads.recording DESC, workloads.count DESC, workloads.entry, workloads.id";
 
 impl Store {
-    /// Adds a recording. Calls of the same shapes that were recorded before are replaced, and what is too much goes, oldest
-    /// first. Returns what became of each call.
+    /// Stores a recording. It replaces earlier calls of the same shapes; then the oldest workloads beyond `limits` are
+    /// deleted. Returns the fate of each call of `workloads`.
     ///
     /// # Errors
-    /// What SQLite says.
+    /// Returns an error when SQLite fails.
     pub fn keep_recording(
         &mut self,
         recording: &Recording,
@@ -119,10 +119,10 @@ impl Store {
         Ok(fates)
     }
 
-    /// Workloads, newest first: of a file and an entry, or of any.
+    /// The workloads of a file and an entry, newest first; `None` means any file or any entry.
     ///
     /// # Errors
-    /// What SQLite says.
+    /// Returns an error when SQLite fails.
     pub fn workloads(&self, file: Option<&Path>, entry: Option<&str>) -> Result<Vec<Row>, StoreError> {
         let mut query = "SELECT workloads.id, recorded, command, size, body FROM workloads
             JOIN recordings ON recordings.id = recording WHERE true"
@@ -139,10 +139,10 @@ impl Store {
         self.rows(&format!("{query} {ORDER}"), values)
     }
 
-    /// The workload with a number.
+    /// The workload with an id.
     ///
     /// # Errors
-    /// What SQLite says.
+    /// Returns an error when SQLite fails.
     pub fn workload(&self, id: i64) -> Result<Option<Row>, StoreError> {
         let query = "SELECT workloads.id, recorded, command, size, body FROM workloads
             JOIN recordings ON recordings.id = recording WHERE workloads.id = ?1";
@@ -156,7 +156,7 @@ impl Store {
             let mut found = Vec::new();
             while let Some(row) = rows.next()? {
                 let body: String = row.get(4)?;
-                // What another release wrote and this one cannot read is left out.
+                // Workloads of other releases that this one cannot parse are left out.
                 if let Ok(workload) = serde_json::from_str(&body) {
                     let (id, recorded, command, size) = (row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?);
                     found.push(Row { id, recorded, command, size, workload });
@@ -167,10 +167,10 @@ impl Store {
         read().map_err(|error| self.error(error))
     }
 
-    /// The launches inside recorded calls of a file: those of the newest recording that has any.
+    /// The launches inside recorded calls of a file, from its newest recording alone.
     ///
     /// # Errors
-    /// What SQLite says.
+    /// Returns an error when SQLite fails.
     pub fn launches(&self, file: &Path) -> Result<Vec<LaunchRecord>, StoreError> {
         let read = || -> rusqlite::Result<Vec<LaunchRecord>> {
             let mut statement = self
@@ -191,10 +191,10 @@ impl Store {
         read().map_err(|error| self.error(error))
     }
 
-    /// The newest command that made calls of a file and can be run again.
+    /// The newest command that called functions of a file and can be run again.
     ///
     /// # Errors
-    /// What SQLite says.
+    /// Returns an error when SQLite fails.
     pub fn run_of(&self, file: &Path) -> Result<Option<Run>, StoreError> {
         let read = || -> rusqlite::Result<Option<(String, String)>> {
             let query = "SELECT words, recordings.folder FROM recordings JOIN workloads ON recordings.id = recording
@@ -207,10 +207,10 @@ impl Store {
             .and_then(|(words, folder)| Some(Run { words: serde_json::from_str(&words).ok()?, folder: folder.into() })))
     }
 
-    /// Removes the workload with a number. Returns whether there was one.
+    /// Removes the workload with an id. Returns whether there was one.
     ///
     /// # Errors
-    /// What SQLite says.
+    /// Returns an error when SQLite fails.
     pub fn remove_workload(&mut self, id: i64) -> Result<bool, StoreError> {
         Ok(self.remove("id = ?1", Sql::Integer(id))? > 0)
     }
@@ -218,7 +218,7 @@ impl Store {
     /// Removes the workloads of an entry. Returns how many there were.
     ///
     /// # Errors
-    /// What SQLite says.
+    /// Returns an error when SQLite fails.
     pub fn remove_entry(&mut self, entry: &str) -> Result<usize, StoreError> {
         self.remove("entry = ?1", Sql::Text(entry.to_owned()))
     }
@@ -226,7 +226,7 @@ impl Store {
     /// Removes all workloads. Returns how many there were.
     ///
     /// # Errors
-    /// What SQLite says.
+    /// Returns an error when SQLite fails.
     pub fn remove_workloads(&mut self) -> Result<usize, StoreError> {
         self.remove("?1", Sql::Integer(1))
     }
@@ -241,7 +241,7 @@ impl Store {
         Ok(removed)
     }
 
-    /// Gives the file system back what is free.
+    /// Returns free pages of the database to the file system.
     fn shrink(&self) -> Result<(), StoreError> {
         let vacuum = || -> rusqlite::Result<()> {
             let mut statement = self.connection.prepare("PRAGMA incremental_vacuum")?;
@@ -255,7 +255,7 @@ impl Store {
     }
 }
 
-/// Returns its number and its bytes.
+/// Inserts a workload in the place of older ones of the same shapes. Returns its id and its size in bytes.
 fn insert(transaction: &Transaction<'_>, recording: i64, workload: &Workload) -> rusqlite::Result<(i64, u64)> {
     let json = |error: serde_json::Error| rusqlite::Error::ToSqlConversionFailure(error.into());
     let body = serde_json::to_string(workload).map_err(json)?;
@@ -286,10 +286,10 @@ fn insert(transaction: &Transaction<'_>, recording: i64, workload: &Workload) ->
     Ok((transaction.last_insert_rowid(), (body.len() + launches.len()) as u64))
 }
 
-/// What goes last comes first: the newest, of one recording the most frequent.
+/// The order in which workloads are worth keeping: the newest first, within a recording the most frequent first.
 const WORTH: &str = "ORDER BY recording DESC, count DESC, id";
 
-/// Removes the calls of an entry that are too many.
+/// Removes the calls beyond the greatest number for an entry.
 fn prune_shapes(transaction: &Transaction<'_>, limits: Limits) -> rusqlite::Result<()> {
     transaction.execute(
         &format!(
@@ -302,10 +302,10 @@ fn prune_shapes(transaction: &Transaction<'_>, limits: Limits) -> rusqlite::Resu
     Ok(())
 }
 
-/// Removes what is too much in bytes.
+/// Removes workloads until their total size is within the limit.
 fn prune_size(transaction: &Transaction<'_>, limits: Limits) -> rusqlite::Result<()> {
     let size = i64::try_from(limits.size).unwrap_or(i64::MAX);
-    // What alone is too large must not take the rest with it.
+    // A single workload above the limit must not displace the others.
     transaction.execute("DELETE FROM workloads WHERE size > ?1", [size])?;
     transaction.execute(
         &format!(
@@ -323,13 +323,13 @@ fn remove_empty(transaction: &Transaction<'_>) -> rusqlite::Result<()> {
 }
 
 impl Recording {
-    /// What is run now.
+    /// A recording of now whose command is not known well enough to be run again.
     #[must_use]
     pub fn now(command: &str) -> Self {
         Self { recorded: now_milliseconds(), command: command.to_owned(), run: None }
     }
 
-    /// A command that is run now and can be run again.
+    /// A recording of now of a command that can be run again in `folder`.
     #[must_use]
     pub fn of(command: &[OsString], folder: &Path) -> Self {
         let shown: Vec<_> = command.iter().map(|word| word.to_string_lossy()).collect();
@@ -433,7 +433,7 @@ mod tests {
         assert_eq!(listed(&store), [("g".to_owned(), 8, 1), ("f".to_owned(), 8, 1)]);
     }
 
-    /// Bounded is the file, not only what is in it.
+    /// The size of the file is bounded, not only that of its rows.
     #[test]
     fn the_file_shrinks_with_its_contents() {
         let (folder, mut store) = store();
@@ -445,7 +445,7 @@ mod tests {
         let before = size();
         assert!(before > 500_000, "{before}");
         assert_eq!(store.remove_workloads().unwrap(), 1);
-        // What is left are the first pages of tables and indices.
+        // The first pages of tables and indices remain.
         assert!(size() < 200_000, "{}", size());
     }
 
@@ -459,7 +459,7 @@ mod tests {
         let recording = Recording::of(&command(&["pytest", "-k", "two words"]), Path::new("/w"));
         assert_eq!(recording.command, "pytest -k two words");
         store.keep_recording(&recording, &[call("f", 8, 5)], LIMITS).unwrap();
-        // One of which nobody knows how it was run, and one of another file.
+        // A recording that cannot be run again, and one of another file.
         store.keep_recording(&Recording::now("python b.py"), &[call("f", 9, 5)], LIMITS).unwrap();
         let other = Workload { file: "/other.py".into(), ..call("f", 8, 5) };
         store.keep_recording(&Recording::of(&command(&["python", "c.py"]), Path::new("/")), &[other], LIMITS).unwrap();

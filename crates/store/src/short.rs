@@ -1,8 +1,8 @@
-//! Calls and values in short, for lists.
+//! Short texts of calls and values, for lists.
 
 use protocol::{Value, Workload};
 
-/// The arguments of a call in short: `float16[4096, 4096], n=4096`.
+/// The arguments of a call as short text: `float16[4096, 4096], n=4096`.
 #[must_use]
 pub fn shapes(workload: &Workload) -> String {
     let positional = workload.args.iter().map(short);
@@ -10,7 +10,7 @@ pub fn shapes(workload: &Workload) -> String {
     positional.chain(named).collect::<Vec<_>>().join(", ")
 }
 
-/// A value in short: `float16[4096, 4096]`, `None`, `Color.RED`.
+/// A value as short text: `float16[4096, 4096]`, `None`, `Color.RED`.
 #[must_use]
 pub fn short(value: &Value) -> String {
     let list = |items: &mut dyn Iterator<Item = &Value>| items.map(short).collect::<Vec<_>>().join(", ");

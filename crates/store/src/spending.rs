@@ -1,52 +1,52 @@
-//! What language models have cost on a day, over all processes of a user.
+//! The daily cost of language models over all processes of a user, and the reservations of requests in progress.
 
 use rusqlite::{Transaction, params};
 
 use super::{Store, StoreError};
 
-/// Sums stay below what a column holds.
+/// The greatest sum that is stored; a column holds signed 64-bit integers.
 const MOST: u64 = (1 << 62) - 1;
 
-/// What requests have cost.
+/// The tokens and the cost of requests.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Spending {
-    /// How many.
+    /// The number of requests.
     pub requests: u64,
-    /// Of how many the tokens are an estimate.
+    /// The number of requests whose token counts are estimates.
     pub estimated: u64,
-    /// Tokens that were sent.
+    /// Input tokens, cached ones included.
     pub input: u64,
-    /// Those of them that the provider had kept.
+    /// Input tokens that the provider had cached.
     pub cached: u64,
-    /// Tokens that came back.
+    /// Output tokens.
     pub output: u64,
-    /// The cost, in parts of 10⁻¹² dollars.
+    /// The cost, in units of 10⁻¹² dollars.
     pub cost: u64,
 }
 
-/// Tokens, and their cost in parts of 10⁻¹² dollars.
+/// An amount of tokens and of cost that is reserved or spent; also a limit of both.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reserved {
-    /// Tokens.
+    /// Input and output tokens.
     pub tokens: u64,
-    /// The cost.
+    /// The cost, in units of 10⁻¹² dollars.
     pub cost: u64,
 }
 
 impl Reserved {
-    /// The sum, or the greatest there is.
+    /// The sum of both amounts, saturating.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         Self { tokens: self.tokens.saturating_add(other.tokens), cost: self.cost.saturating_add(other.cost) }
     }
 
-    /// What is left without `other`.
+    /// The difference of both amounts, saturating at 0.
     #[must_use]
     pub fn minus(self, other: Self) -> Self {
         Self { tokens: self.tokens.saturating_sub(other.tokens), cost: self.cost.saturating_sub(other.cost) }
     }
 
-    /// Whether it is within `limit`, where 0 means any amount.
+    /// Whether both amounts are within `limit`; a limit of 0 allows any amount.
     #[must_use]
     pub fn is_within(self, limit: Self) -> bool {
         let is_within = |amount, limit| limit == 0 || amount <= limit;
@@ -55,11 +55,11 @@ impl Reserved {
 }
 
 impl Store {
-    /// Sets aside what a request may cost at most, unless the day then has more than `limit`. Gives the number under which that
-    /// stands, or what is spent and set aside so far. No two processes set the same rest aside.
+    /// Reserves `most`, the greatest cost of a request, unless the day's total would exceed `limit`. Returns the id of
+    /// the reservation, or else what is spent and reserved so far. The check and the reservation are one transaction.
     ///
     /// # Errors
-    /// What SQLite says.
+    /// Returns an error when SQLite fails.
     pub fn set_aside(
         &mut self,
         day: &str,
@@ -79,10 +79,10 @@ impl Store {
         })
     }
 
-    /// Puts what a request has cost in the place of what was set aside for it. `None` when it has cost nothing.
+    /// Replaces a reservation by the actual cost of its request; `None` means that it cost nothing.
     ///
     /// # Errors
-    /// What SQLite says.
+    /// Returns an error when SQLite fails.
     pub fn settle(
         &mut self,
         reservation: i64,
@@ -110,10 +110,10 @@ impl Store {
         })
     }
 
-    /// What each model has cost on a day.
+    /// The spending of each model on a day, by name.
     ///
     /// # Errors
-    /// What SQLite says.
+    /// Returns an error when SQLite fails.
     pub fn spending(&self, day: &str) -> Result<Vec<(String, Spending)>, StoreError> {
         let query = || -> rusqlite::Result<Vec<(String, Spending)>> {
             let mut statement = self.connection.prepare_cached(
@@ -136,7 +136,7 @@ impl Store {
     }
 }
 
-/// What is spent on a day and set aside for it.
+/// The sum of what is spent and reserved on a day.
 fn taken(transaction: &Transaction<'_>, day: &str) -> rusqlite::Result<Reserved> {
     let mut statement = transaction.prepare_cached(
         "SELECT input + output, cost FROM spending WHERE day = ?1
@@ -170,7 +170,7 @@ mod tests {
         assert_eq!(aside(&mut one, 1), Err(Reserved { tokens: 100, cost: 10 }));
         other.settle(second, DAY, "m", None).unwrap();
         assert_eq!(one.spending(DAY).unwrap(), [("m".to_owned(), spent(20, 5, 3))]);
-        // Another day begins with nothing.
+        // Another day starts at zero.
         assert!(one.set_aside("2026-11-27", Reserved { tokens: 100, cost: 0 }, limit).unwrap().is_ok());
     }
 

@@ -1,13 +1,13 @@
-//! Texts of kernels: each is kept once and compressed, since they are alike and many.
+//! Texts of kernels, each stored once and compressed.
 
 use rusqlite::{Connection, OptionalExtension, params};
 
-/// How hard to try: more makes them some per cent smaller and takes twice the time.
+/// The compression level; a higher one makes the texts some per cent smaller and takes twice the time.
 const EFFORT: u8 = 6;
-/// No text that is kept is longer.
+/// The greatest length of a text that is kept, in bytes.
 pub(super) const LONGEST: usize = 1 << 16;
 
-/// Keeps a text, unless it is there. Returns its number.
+/// Stores a text unless it is there. Returns its id.
 pub(super) fn keep(connection: &Connection, text: &str) -> rusqlite::Result<i64> {
     let key = blake3::hash(text.as_bytes());
     let known = connection
@@ -24,13 +24,13 @@ pub(super) fn keep(connection: &Connection, text: &str) -> rusqlite::Result<i64>
     Ok(connection.last_insert_rowid())
 }
 
-/// The text of what is in the store; `None` when it is damaged.
+/// Decompresses a stored text; `None` if it is damaged.
 pub(super) fn read(body: &[u8]) -> Option<String> {
     let bytes = miniz_oxide::inflate::decompress_to_vec_with_limit(body, LONGEST).ok()?;
     String::from_utf8(bytes).ok()
 }
 
-/// Forgets texts that nothing names any more.
+/// Deletes texts to which no failure and no compiling kernel refers.
 pub(super) fn sweep(connection: &Connection) -> rusqlite::Result<()> {
     connection.execute(
         "DELETE FROM texts WHERE NOT EXISTS (SELECT 1 FROM failures WHERE text = texts.id)

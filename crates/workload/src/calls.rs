@@ -1,4 +1,5 @@
-//! Which calls exercise a file: recorded ones, described ones, its own inputs; or what running it once records.
+//! The choice of calls that exercise a file: recorded calls, calls from comments, the inputs of a `KernelBench` file,
+//! or the calls that one recorded run of the file makes.
 
 use std::fs;
 use std::path::Path;
@@ -10,36 +11,36 @@ use super::reach::reaches;
 use super::record::{RecordingError, ToRecord, record};
 use super::{existing, kernel_bench, workloads_of_comments};
 
-/// What to do about a call that is missing.
+/// What the user can do if there is no call.
 const ADVICE: &str = "record a call with `warpsmith record -- COMMAND`, or describe one in a comment: \
                       `# warpsmith: workload entry=f x=f16[4096,4096]`, or `entry=kernel[grid]` for a kernel by itself";
 
-/// The calls that are sought.
+/// A query for calls of a file.
 #[derive(Clone, Copy, Debug)]
 pub struct Sought<'a> {
-    /// The workspace's root, which holds `.warpsmith/`.
+    /// The root of the workspace, which contains `.warpsmith/`.
     pub workspace: &'a Path,
-    /// The file.
+    /// The file that defines the functions.
     pub file: &'a Path,
-    /// Its text, where that may be another than what is on the disk.
+    /// Its text, if that may differ from the file on disk.
     pub text: Option<&'a str>,
-    /// Of what.
+    /// The functions whose calls are sought.
     pub of: Of<'a>,
 }
 
-/// What calls are sought of.
+/// The functions of a file whose calls are sought.
 #[derive(Clone, Copy, Debug)]
 pub enum Of<'a> {
     /// All functions of the file.
     File,
     /// This function.
     Entry(&'a str),
-    /// Those functions that launch this kernel.
+    /// The functions that launch this kernel.
     Kernel(&'a str),
 }
 
 impl Of<'_> {
-    /// What a program without such a call calls, in words.
+    /// What a program without such a call has called, as text.
     fn missing(self) -> String {
         match self {
             Of::File => "no function that launches a kernel".to_owned(),
@@ -49,61 +50,61 @@ impl Of<'_> {
     }
 }
 
-/// Why no call can be used.
+/// Why there is no usable call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unusable {
-    /// There is none.
+    /// There is no call.
     NotRecorded,
-    /// There is one, and this stands in the way of running it.
+    /// There is a call, but it cannot be replayed for this reason.
     Obstacle(String),
 }
 
-/// How a file is run to record a call.
+/// How a file is run to record its calls.
 pub struct Running<'a> {
     /// The user's interpreter.
     pub python: &'a Path,
-    /// How much of it is kept.
+    /// The limits of what is stored.
     pub limits: Limits,
-    /// The name of this machine's device, or why there is none; asked before anything is run.
+    /// Returns the name of this machine's device, or why there is none. It is called before anything is run.
     pub device: &'a dyn Fn() -> Result<String, String>,
-    /// Whether the user's file may be run; asked with a question for the user.
+    /// Returns whether the user's file may be run. The argument is a question for the user.
     pub may_run: &'a dyn Fn(&str) -> bool,
-    /// Whether to go on; asked now and then.
+    /// Returns whether to continue. It is called periodically.
     pub going: &'a dyn Fn() -> bool,
 }
 
-/// Why there is no call, and what to do.
+/// Why there is no call, and what the user can do.
 #[derive(Debug, thiserror::Error)]
 pub enum NoCall {
-    /// There is one that cannot be run again.
+    /// There is a call that cannot be replayed.
     #[error("{0}; {ADVICE}")]
     Obstacle(String),
-    /// There is none, and no device to record one on.
+    /// There is no call, and no device to record one on.
     #[error("no call of it is recorded, and there is no GPU here to record one on ({0}); {ADVICE}")]
     NoDevice(String),
-    /// There is none, and the user's file may not be run.
+    /// There is no call, and the user's file may not be run.
     #[error("nothing was run: no call of it is recorded yet; {ADVICE}")]
     Declined,
-    /// Running the file made none: what would have been one.
+    /// The file ran and made no such call: the command, and what it has called instead.
     #[error("`{0}` ran and called {1}; {ADVICE}")]
     NotMade(String, String),
-    /// The file failed.
+    /// The file failed: the command and the end of its output.
     #[error("`{0}` failed:\n{1}")]
     Failed(String, String),
-    /// It was stopped.
+    /// The recording was cancelled.
     #[error("stopped")]
     Cancelled,
-    /// It cannot be recorded.
+    /// The command cannot be recorded.
     #[error(transparent)]
     Recording(RecordingError),
 }
 
 impl Sought<'_> {
-    /// All that were recorded, the most frequent first, behind those with tensors what makes its own or leaves none; else what comments say; else the file's own inputs, if it has the
-    /// form of `KernelBench`.
+    /// The recorded calls, the most frequent first; calls without tensor arguments or visible results come last.
+    /// Without recorded calls, those of comments; without these, the file's own inputs if it is a `KernelBench` file.
     ///
     /// # Errors
-    /// [`Unusable`] says why there is none.
+    /// Returns [`Unusable`] when there is no usable call.
     pub fn find(&self) -> Result<Vec<Workload>, Unusable> {
         let mut found = self.recorded().and_then(usable);
         if let Ok(recorded) = &mut found {
@@ -129,10 +130,10 @@ impl Sought<'_> {
         if said.is_empty() { found } else { usable(said) }
     }
 
-    /// [`Self::find`]; where there is none, the file is run once under the recorder, if it may.
+    /// The calls of [`Self::find`]. If there are none, the file is run once under the recorder, if that is allowed.
     ///
     /// # Errors
-    /// [`NoCall`] says why there is none.
+    /// Returns [`NoCall`] when there is still no usable call.
     pub fn find_or_record(&self, running: &Running<'_>) -> Result<Vec<Workload>, NoCall> {
         match self.find() {
             Ok(found) => return Ok(found),
@@ -174,7 +175,7 @@ impl Sought<'_> {
         })
     }
 
-    /// Newest first.
+    /// The recorded calls, newest first.
     fn recorded(&self) -> Result<Vec<Workload>, Unusable> {
         let Some(store) = existing(self.workspace) else { return Err(Unusable::NotRecorded) };
         let file = fs::canonicalize(self.file).unwrap_or_else(|_| self.file.to_owned());
@@ -188,7 +189,7 @@ impl Sought<'_> {
     }
 }
 
-/// Those that can be replayed; at least one.
+/// The calls that can be replayed; an error if there are none.
 fn usable(workloads: Vec<Workload>) -> Result<Vec<Workload>, Unusable> {
     let mut first = None;
     let mut usable = Vec::new();

@@ -1,5 +1,5 @@
-//! `# warpsmith: workload entry=f x=f16[4096,4096] n=4096`: a call that nobody recorded. With `entry=f[cdiv(n,BLOCK)]` it is the
-//! launch of a kernel.
+//! The parser of spec comments, which describe calls that were not recorded: `# warpsmith: workload entry=f
+//! x=f16[4096,4096] n=4096`. With `entry=f[cdiv(n,BLOCK)]` the comment describes the launch of a kernel.
 
 use std::path::Path;
 
@@ -9,10 +9,10 @@ use protocol::{Data, Grid, LaunchRecord, Source, TensorSpec, Value, Workload, is
 
 use super::signature::{Param, parameters};
 
-/// What begins such a comment, behind the `#`.
+/// The text after the `#` that marks a spec comment.
 const MARK: &str = "warpsmith: workload";
 
-/// Element types as they are written, and as torch calls them.
+/// Element types as comments write them, and their names in torch.
 const TYPES: &[(&str, &str)] = &[
     ("f16", "float16"),
     ("bf16", "bfloat16"),
@@ -29,15 +29,15 @@ const TYPES: &[(&str, &str)] = &[
     ("c64", "complex64"),
 ];
 
-/// The calls that the comments of a file describe, in their order.
+/// The calls that the comments of a file describe, in the order of the file.
 ///
 /// # Errors
-/// Which comment cannot be read and why.
+/// Returns a message with the line of the first comment that cannot be parsed.
 pub fn workloads_of_comments(file: &Path, text: &str) -> Result<Vec<Workload>, String> {
     Ok(comments(file, text)?.into_iter().map(|(_, workload)| workload).collect())
 }
 
-/// [`workloads_of_comments`], with the lines that say so, without the blanks around.
+/// The calls of [`workloads_of_comments`] with the spans of their comments, without surrounding whitespace.
 pub(super) fn comments(file: &Path, text: &str) -> Result<Vec<(Span, Workload)>, String> {
     let (mut found, mut start) = (Vec::new(), 0);
     for (at, line) in text.split_inclusive('\n').enumerate() {
@@ -53,7 +53,7 @@ pub(super) fn comments(file: &Path, text: &str) -> Result<Vec<(Span, Workload)>,
     Ok(found)
 }
 
-/// Where the comment stands that describes a call of the file, with its text; nothing for a call that is from elsewhere.
+/// The place and text of the comment that describes a call of the file; `None` for a call without such a comment.
 #[must_use]
 pub fn place_of_comment(workload: &Workload, text: &str) -> Option<String> {
     let (place, _) = comments(&workload.file, text).ok()?.into_iter().find(|(_, one)| one == workload)?;
@@ -62,7 +62,8 @@ pub fn place_of_comment(workload: &Workload, text: &str) -> Option<String> {
     Some(format!("{name}:{line}: `{}`", &text[place.start..place.end]))
 }
 
-/// What a comment says besides arguments. Where the function has a parameter of the name, it is an argument behind `entry=`.
+/// The keys of a comment that are not arguments. If the function has a parameter of that name, the key is an argument
+/// after `entry=`.
 const OURS: &[&str] = &["entry", "count", "gradients"];
 
 fn workload(file: &Path, text: &str, body: &str) -> Result<Workload, String> {
@@ -112,7 +113,7 @@ fn workload(file: &Path, text: &str, body: &str) -> Result<Workload, String> {
         workload.kwargs.iter_mut().for_each(|(_, value)| want_gradient(value));
     }
     if workload.entry.ends_with(".apply") {
-        // An autograd function knows no names.
+        // `apply` of an autograd function takes no keyword arguments.
         workload.args = std::mem::take(&mut workload.kwargs).into_iter().map(|(_, value)| value).collect();
     }
     Ok(workload)
@@ -139,7 +140,7 @@ fn launch(workload: &mut Workload, kernel: String, grid: &str) -> Result<(), Str
             _ => None,
         })
     };
-    // What a tuner chooses is not known here.
+    // Constants that an autotuner chooses have no value here.
     let numbers = parsed.iter().map(|one| one.value(&of)).collect::<Option<Vec<_>>>();
     workload.launches =
         vec![LaunchRecord { kernel: kernel.clone(), grid: numbers.unwrap_or_default(), ..LaunchRecord::default() }];
@@ -150,7 +151,7 @@ fn launch(workload: &mut Workload, kernel: String, grid: &str) -> Result<(), Str
     Ok(())
 }
 
-/// What stands between blanks, outside of brackets and quotes.
+/// Splits a text at whitespace outside of brackets and quotes.
 fn pairs(body: &str) -> Result<Vec<String>, String> {
     let (mut pairs, mut pair) = (Vec::new(), String::new());
     let (mut depth, mut quote) = (0_usize, None);
@@ -228,7 +229,7 @@ fn value(text: &str, tensors: &mut usize) -> Result<Value, String> {
     tensor(text, tensors).map(Value::Tensor)
 }
 
-/// What stands between commas, outside of brackets.
+/// Splits a text at commas outside of brackets.
 fn items(text: &str) -> Vec<&str> {
     let mut depth = 0_i64;
     let parts = text.split(|c: char| {
@@ -238,7 +239,7 @@ fn items(text: &str) -> Vec<&str> {
     parts.map(str::trim).filter(|part| !part.is_empty()).collect()
 }
 
-/// `f16[4096,4096]`, `i64[128]<4096`, `f32[4096:2,64]`, `f32[8]@cpu`
+/// Parses a tensor: `f16[4096,4096]`, `i64[128]<4096`, `f32[4096:2,64]`, `f32[8]@cpu`.
 fn tensor(text: &str, tensors: &mut usize) -> Result<TensorSpec, String> {
     let unknown = || {
         let types: Vec<&str> = TYPES.iter().map(|(name, _)| *name).collect();
@@ -258,7 +259,7 @@ fn tensor(text: &str, tensors: &mut usize) -> Result<TensorSpec, String> {
         shape.push(number(size).ok_or_else(|| format!("`{size}` is no size"))?);
         steps.push(number(step).filter(|&step| step > 0).ok_or_else(|| format!("`{step}` is no step"))?);
     }
-    // Every second row of a tensor twice as long.
+    // A size with step 2 is every second row of a tensor twice as long.
     let whole: Vec<i64> = shape.iter().zip(&steps).map(|(size, step)| size * step).collect();
     let stride = contiguous(&whole).iter().zip(&steps).map(|(stride, step)| stride * step).collect();
     let is_continuous = is_float(dtype) || dtype.starts_with("complex");
@@ -353,7 +354,7 @@ mod tests {
         assert_eq!((given.count, given.entry.as_str(), names), (3, "k", vec!["x", "count", "entry", "gradients"]));
         assert_eq!((given.launches[0].grid.as_slice(), given.gradients), (&[2][..], false));
         assert_eq!(call("entry=k x=f16[8] count=8").unwrap().count, 1);
-        // Of others it is what it always is, wherever it stands.
+        // For other functions it is always a key of the comment, at any position.
         assert_eq!(call("entry=f x=f16[8] count=8").unwrap().count, 8);
         assert_eq!(call("entry=imported.f x=f16[8] count=8").unwrap().count, 8);
         assert!(call("entry=f x=f16[8] entry=g").unwrap_err().contains("`entry` is given twice"));
@@ -371,7 +372,7 @@ mod tests {
         assert_eq!((expressions.launches[0].grid.as_slice(), expressions.is_resizable()), (&[4, 2][..], true));
         assert_eq!(expressions.grid, ["cdiv(n,BLOCK)", "2"]);
         assert_eq!(one("k[cdiv(n,CHOSEN)]").launches[0].grid, [0_i64; 0]);
-        // What is compiled in does not follow a size that it equals.
+        // A compile-time constant does not change with a size that it equals.
         let text = "# warpsmith: workload entry=k[1] x=f16[8] n=8 BLOCK=8 OTHER_BLOCK=8 num_warps=8\ndef k(x, n, OTHER_BLOCK, BLOCK : tl.constexpr = 8): ...\n";
         assert_eq!(workloads_of_comments(Path::new("/f.py"), text).unwrap()[0].constants, ["BLOCK", "num_warps"]);
         for (entry, words) in [

@@ -1,10 +1,10 @@
-//! Files in the form of `KernelBench`: a class `Model`, and functions that make its inputs.
+//! Files in the format of `KernelBench`: a class `Model`, and functions that create its inputs.
 
 use std::path::Path;
 
 use protocol::{Source, Workload};
 
-/// The call of the model in such a file; its arguments are made by the file itself.
+/// The call of the model in such a file, whose own functions create the arguments; `None` for other files.
 pub(super) fn workload(file: &Path, text: &str) -> Option<Workload> {
     let defines = |what: &str| {
         let names = |line: &str| line.strip_prefix(what).is_some_and(|rest| rest.trim_start().starts_with(['(', ':']));

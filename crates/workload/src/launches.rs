@@ -1,4 +1,4 @@
-//! Recorded launches, as rules take them.
+//! Recorded launches, converted to the form that rules use.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,15 +11,15 @@ use store::Run;
 
 use super::existing;
 
-/// The recordings that there are, as far as it takes to see whether there are new ones.
+/// The version of a workspace's recordings, by which new recordings are noticed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Seen(Option<(PathBuf, Stamp)>);
 
-/// Which version of the file it is that changes with the recordings: when, and its number.
+/// The version of the file that is replaced with each change of the recordings: modification time and inode.
 type Stamp = (Option<SystemTime>, u64);
 
 impl Seen {
-    /// Those of the workspace around `file`: the nearest folder with recordings.
+    /// The recordings of the nearest folder above `file` that has any.
     #[must_use]
     pub fn around(file: &Path) -> Self {
         let stamp = |folder: &Path| {
@@ -42,7 +42,7 @@ fn number(_: &std::fs::Metadata) -> u64 {
     0
 }
 
-/// The launches inside recorded calls of functions of `file`, each once: those of the newest recording that has any.
+/// The distinct launches inside recorded calls of functions of `file`, from its newest recording alone.
 #[must_use]
 pub fn of_file(seen: &Seen, file: &Path) -> Arc<[RecordedLaunch]> {
     let file = std::fs::canonicalize(file).unwrap_or_else(|_| file.to_owned());
@@ -57,7 +57,7 @@ pub fn of_file(seen: &Seen, file: &Path) -> Arc<[RecordedLaunch]> {
     found.into()
 }
 
-/// The newest command that made calls of `file` and can be run again.
+/// The newest command that called functions of `file` and can be run again.
 #[must_use]
 pub fn run_of(seen: &Seen, file: &Path) -> Option<Run> {
     let file = std::fs::canonicalize(file).unwrap_or_else(|_| file.to_owned());
@@ -65,7 +65,7 @@ pub fn run_of(seen: &Seen, file: &Path) -> Option<Run> {
     store.run_of(&file).inspect_err(|error| tracing::warn!(%error, "recordings cannot be read")).ok()?
 }
 
-/// A launch as rules take it.
+/// Converts a recorded launch to the form that rules use.
 #[must_use]
 pub fn recorded_launch(record: LaunchRecord) -> RecordedLaunch {
     let arguments: Vec<_> = record.arguments.into_iter().map(|(name, value)| (name, passed(value))).collect();

@@ -1,8 +1,8 @@
-//! Recorded calls: what to run to exercise a kernel, and where it is kept.
+//! Workloads, the calls that exercise a kernel: how they are recorded, described and stored.
 //!
-//! A command that is being recorded writes a JSON file for each call into `.warpsmith/workloads/RECORDING`, at once, so that
-//! one that is killed keeps what was recorded. From there they go into the store of the workspace. The file
-//! `.warpsmith/recorded` changes whenever the recordings do.
+//! A command under the recorder writes each call immediately, as a JSON file in `.warpsmith/workloads/RECORDING`, so
+//! that a killed command keeps what was recorded. The calls are then moved into the store of the workspace. The file
+//! `.warpsmith/recorded` is replaced whenever the recordings change.
 
 mod calls;
 mod comment;
@@ -29,10 +29,10 @@ pub use turned::{Numbers, launch_of_candidate, numbers_of_comment};
 pub use store::Run;
 use store::{Store, StoreError};
 
-/// The folder of a workspace's state, with a file in it that keeps it out of Git.
+/// Creates `.warpsmith`, the folder of a workspace's state, with a `.gitignore` that keeps it out of Git.
 ///
 /// # Errors
-/// When it cannot be made.
+/// Returns an error when the folder cannot be created.
 pub fn state_folder(workspace: &Path) -> io::Result<PathBuf> {
     let folder = workspace.join(".warpsmith");
     fs::create_dir_all(&folder)?;
@@ -43,10 +43,10 @@ pub fn state_folder(workspace: &Path) -> io::Result<PathBuf> {
     Ok(folder)
 }
 
-/// The store of a workspace, with everything that was recorded in it.
+/// Opens the store of a workspace and imports the recordings that killed commands left.
 ///
 /// # Errors
-/// When it cannot be made or read.
+/// Returns an error when the store cannot be created or read.
 pub fn store(workspace: &Path) -> Result<Store, StoreError> {
     let folder = state_folder(workspace).map_err(|source| StoreError::Io { path: workspace.to_owned(), source })?;
     let mut store = Store::open(&folder.join("store.db"))?;
@@ -54,7 +54,7 @@ pub fn store(workspace: &Path) -> Result<Store, StoreError> {
     Ok(store)
 }
 
-/// The store of a workspace; `None` when nothing was kept yet.
+/// The store of a workspace; `None` if nothing was stored yet or it cannot be read.
 #[must_use]
 pub fn existing(workspace: &Path) -> Option<Store> {
     let folder = workspace.join(".warpsmith");
@@ -64,13 +64,13 @@ pub fn existing(workspace: &Path) -> Option<Store> {
     store(workspace).inspect_err(|error| tracing::warn!(%error, "recordings cannot be read")).ok()
 }
 
-/// Says that the recordings have changed.
+/// Replaces the file `.warpsmith/recorded`, which signals that the recordings have changed.
 ///
 /// # Errors
-/// When the file cannot be written.
+/// Returns an error when the file cannot be written.
 pub fn touch(workspace: &Path) -> io::Result<()> {
     let folder = state_folder(workspace)?;
-    // A new file each time: its number changes though the clock may not.
+    // A new file each time: its inode changes even if the clock does not.
     let new = tempfile::NamedTempFile::new_in(&folder)?;
     new.persist(folder.join("recorded"))?;
     Ok(())

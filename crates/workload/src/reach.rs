@@ -1,4 +1,4 @@
-//! Whether a function of a file can come to launch a kernel of it, for all that its text says.
+//! An over-approximate reachability analysis: whether a function of a file may launch a kernel of the same file.
 
 use std::collections::HashSet;
 
@@ -7,8 +7,8 @@ use tree_sitter::Node;
 use model::kernel::is_main_guard;
 use model::syntax::{Source, each_node, field};
 
-/// Whether what `entry` names (`softmax`, `Op.forward`) may lead to `kernel`: by its own text, or by what the top level of
-/// the file defines and that text names.
+/// Whether the function `entry` (`softmax`, `Op.forward`) may launch `kernel`: its text names the kernel, or names
+/// definitions of the file's top level that lead to it.
 pub fn reaches(text: &str, entry: &str, kernel: &str) -> bool {
     let source = Source::parse(text);
     let statements: Vec<Statement> = source.roots().flat_map(|root| statements(root, text)).collect();
@@ -23,10 +23,10 @@ pub fn reaches(text: &str, entry: &str, kernel: &str) -> bool {
     reached.contains(kernel)
 }
 
-/// A statement of the top level.
+/// A statement of the file's top level.
 struct Statement<'t> {
     binds: HashSet<&'t str>,
-    /// All identifiers in it.
+    /// All identifiers in the statement.
     names: HashSet<&'t str>,
 }
 
@@ -40,7 +40,7 @@ fn statements<'t>(root: Node<'_>, text: &'t str) -> Vec<Statement<'t>> {
         let names = identifiers(node, text);
         let binds = match definition.kind() {
             "function_definition" | "class_definition" => identifiers(field(definition, "name")?, text),
-            // What is tested and called there is bound as well, then: too much is found, never too little.
+            // Names that are only read count as bound as well: this may find too much, but never too little.
             _ => names.clone(),
         };
         Some(Statement { binds, names })
@@ -48,7 +48,7 @@ fn statements<'t>(root: Node<'_>, text: &'t str) -> Vec<Statement<'t>> {
     root.named_children(&mut cursor).filter_map(statement).collect()
 }
 
-/// All names in a node, those of attributes as well.
+/// All identifiers in a node, including the names of attributes.
 pub fn identifiers<'t>(node: Node<'_>, text: &'t str) -> HashSet<&'t str> {
     let mut found = HashSet::new();
     each_node(node, &mut |node| {

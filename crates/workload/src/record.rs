@@ -1,4 +1,4 @@
-//! Recording: which functions to watch, and running the command.
+//! Recording a command: finding the functions to record, running the command, and storing its calls.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -15,20 +15,20 @@ use store::{Fate, Limits, Recording, StoreError};
 use super::spool::Spool;
 use super::{state_folder, store, touch};
 
-/// What a recording found.
+/// The result of a recording.
 #[derive(Debug, Default)]
 pub struct Recorded {
-    /// The calls that are kept.
+    /// The calls that were stored.
     pub workloads: Vec<Workload>,
-    /// Those for which there is no room.
+    /// The calls that exceeded a limit and were not stored.
     pub left_out: Vec<LeftOut>,
-    /// Launches that have raised.
+    /// The launches that raised an exception.
     pub failed: Vec<FailedLaunch>,
-    /// How the command ended: its exit code, absent when a signal ended it.
+    /// The exit code of the command; `None` if a signal ended it.
     pub status: Option<i32>,
-    /// The signal that ended it.
+    /// The signal that ended the command, if any.
     pub signal: Option<i32>,
-    /// The end of what it printed, when it was not shown.
+    /// The output of the command, if it was captured instead of shown.
     pub output: String,
 }
 
@@ -40,14 +40,14 @@ impl Recorded {
     }
 }
 
-/// A call that is not kept.
+/// A call that was not stored.
 #[derive(Debug)]
 pub struct LeftOut {
     /// The call.
     pub workload: Workload,
-    /// What it is too much for.
+    /// Which limit it exceeded.
     pub fate: Fate,
-    /// What is kept at most.
+    /// The limits of the store.
     pub limits: Limits,
 }
 
@@ -84,43 +84,44 @@ pub enum RecordingError {
     /// No function of the workspace launches a kernel.
     #[error("no function under {0} launches a Triton kernel (`kernel[grid](…)`)")]
     NoEntries(PathBuf),
-    /// It cannot be kept.
+    /// The calls cannot be stored.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The system refused something.
+    /// A system operation failed.
     #[error("cannot record: {0}")]
     Io(#[from] io::Error),
-    /// It was stopped.
+    /// The recording was cancelled.
     #[error("stopped")]
     Cancelled,
 }
 
-/// A command to record, and where its calls are kept.
+/// A command to record, and how to store its calls.
 #[derive(Clone, Debug)]
 pub struct ToRecord {
-    /// The workspace's root, whose functions are watched.
+    /// The root of the workspace, whose functions are recorded.
     pub workspace: PathBuf,
-    /// Where the command runs.
+    /// The working folder of the command.
     pub folder: PathBuf,
-    /// The program and its arguments.
+    /// The program and its arguments, one element each.
     pub command: Vec<OsString>,
-    /// The user's interpreter, for commands that name none.
+    /// The project's interpreter, for commands that name none.
     pub python: PathBuf,
     /// The name of the device.
     pub device: String,
-    /// The command's output is kept for the error message instead of being shown.
+    /// Whether the command's output is captured for error messages instead of shown.
     pub quiet: bool,
-    /// How much is kept.
+    /// The limits of what is stored.
     pub limits: Limits,
-    /// A file and a function of it that is wanted, though it may hold no launch itself: it calls one that does.
+    /// A file and its function that the user wants recorded, even if it only calls functions that launch kernels.
     pub entry: Option<(PathBuf, String)>,
 }
 
-/// Runs a command and records the calls of every function of the workspace that launches kernels. `going` is asked now and
-/// then whether to go on. Signals that are to end this process go to a command that is not quiet, which decides.
+/// Runs a command and records the calls of every function of the workspace that launches kernels. `going` is called
+/// periodically and returns whether to continue. Unless the command is quiet, signals that would end this process are
+/// passed on to the command.
 ///
 /// # Errors
-/// [`RecordingError`] when the command cannot run. A command that fails keeps what was recorded until then.
+/// Returns [`RecordingError`] when the command cannot run. If the command fails, the calls until then are stored.
 pub fn record(what: &ToRecord, going: &dyn Fn() -> bool) -> Result<Recorded, RecordingError> {
     let workspace = &fs::canonicalize(&what.workspace)?;
     let (mut entries, has_launches) = entry_points(workspace);
@@ -150,7 +151,7 @@ pub fn record(what: &ToRecord, going: &dyn Fn() -> bool) -> Result<Recorded, Rec
     run.current_dir(&what.folder);
     if what.quiet {
         run.stdin(Stdio::null()).stdout(log.reopen()?).stderr(log.reopen()?);
-        // Nobody types to it, so it can be ended with all that it starts.
+        // It reads no input from the terminal, so it can have a process group of its own, which is ended as a whole.
         #[cfg(unix)]
         std::os::unix::process::CommandExt::process_group(&mut run, 0);
     }
@@ -196,7 +197,7 @@ fn signal_of(_: ExitStatus) -> Option<i32> {
     None
 }
 
-/// Kills a process, and with `group` all that it has started and that did not leave its group.
+/// Kills a process, and with `group` its whole process group.
 fn end(process: &mut Child, group: bool) {
     #[cfg(unix)]
     if let (true, Ok(id)) = (group, i32::try_from(process.id())) {
@@ -210,7 +211,7 @@ fn end(process: &mut Child, group: bool) {
     let _ = process.kill();
 }
 
-/// A recorded call for people: `matmul in matmul.py: 1 call, launches matmul_kernel`
+/// A line of text about a recorded call: `matmul in matmul.py: 1 call, launches matmul_kernel`.
 #[must_use]
 pub fn describe(workload: &Workload) -> String {
     let file = workload.file.file_name().unwrap_or_default().to_string_lossy();
@@ -221,7 +222,8 @@ pub fn describe(workload: &Workload) -> String {
     format!("{entry} in {file}: {calls}{gradients}, launches {kernels}{obstacle}")
 }
 
-/// The functions of a workspace that hold launches of kernels or call autograd functions, and whether there is any launch.
+/// The functions of a workspace that contain launches of kernels or call autograd functions, and whether there is any
+/// launch.
 fn entry_points(workspace: &Path) -> (Vec<EntryPoint>, bool) {
     let python = |path: &Path| path.extension().is_some_and(|extension| extension == "py");
     let files = ignore::WalkBuilder::new(workspace).build().flatten().map(ignore::DirEntry::into_path);
@@ -252,15 +254,16 @@ fn functions(path: &Path) -> Vec<EntryPoint> {
 
 fn entries_of(path: &Path) -> (Vec<EntryPoint>, bool) {
     let Ok(text) = fs::read_to_string(path) else { return (Vec::new(), false) };
-    // A kernel may come from another file, so the word `triton` is no condition.
+    // A kernel may be imported from another file, so the file need not contain the word `triton`.
     if !text.contains(']') && !text.contains(".apply(") {
         return (Vec::new(), false);
     }
-    // Calls of other subscripts (tables of functions) are watched too; what launches nothing is not kept.
+    // Functions with calls of other subscripts (tables of functions) are included; calls without launches are not
+    // stored.
     let source = Source::parse(text);
     let module = Module::build(&source);
     let (mut hosts, has_launches) = (module.hosts, !module.launches.is_empty());
-    // A function that calls an autograd function is more of a call to look at than the autograd function itself.
+    // A function that calls an autograd function makes a better workload than the autograd function itself.
     for (at, _) in source.text().match_indices(".apply(") {
         hosts.extend(Module::function_around(&source, at).filter(|host| hosts.iter().all(|it| it.line != host.line)));
     }

@@ -1,5 +1,5 @@
-//! Signals that end programs, while the user's own runs on their terminal: they are meant for that one, and who recorded it has
-//! to outlive it.
+//! Forwarding of signals to the recorded command, which runs on the user's terminal. The recorder itself has to outlive
+//! the command.
 
 use std::io;
 use std::process::Child;
@@ -7,17 +7,17 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 const PASSED: [libc::c_int; 3] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP];
 
-/// Those that are to be passed on, a bit each.
+/// The signals to forward, one bit each.
 static ASKED: AtomicU32 = AtomicU32::new(0);
 
-/// While this lives, such signals end nothing here.
+/// A guard that installs the signal handlers; while it exists, these signals do not end this process.
 pub(super) struct Passing {
     before: Vec<(libc::c_int, libc::sigaction)>,
 }
 
 #[expect(unsafe_code, reason = "which process a signal comes from is told in a struct of C's")]
 extern "C" fn note(signal: libc::c_int, info: *mut libc::siginfo_t, _: *mut libc::c_void) {
-    // What the terminal sends (Ctrl-C), the program gets as well.
+    // The terminal sends its signals (Ctrl-C) to the command as well.
     let is_for_all = if cfg!(target_os = "linux") {
         // SAFETY: the system gives a live struct to a handler that asks for it.
         unsafe { (*info).si_code > 0 }
@@ -42,7 +42,7 @@ impl Passing {
             // SAFETY: the pointers are to live locals, and the handler only stores a number.
             unsafe {
                 libc::sigaction(signal, std::ptr::null(), &raw mut old);
-                // What is ignored (`nohup`) stays so, in the program too.
+                // An ignored signal (`nohup`) stays ignored, also in the command.
                 if old.sa_sigaction != libc::SIG_IGN && libc::sigaction(signal, &raw const new, &raw mut old) == 0 {
                     before.push((signal, old));
                 }
@@ -51,7 +51,7 @@ impl Passing {
         Self { before }
     }
 
-    /// Gives a program what came for it.
+    /// Forwards the signals that have arrived to the command.
     pub(super) fn pass(&self, process: &Child) -> io::Result<()> {
         let asked = ASKED.swap(0, Ordering::Relaxed);
         let id = i32::try_from(process.id()).map_err(io::Error::other)?;

@@ -1,10 +1,10 @@
-//! The parameters of what a comment names.
+//! The parameters of the function or kernel that a spec comment names.
 
 use tree_sitter::Node;
 
 use model::syntax::{Source, field, node_span};
 
-/// A parameter.
+/// A parameter of a function or kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Param {
     pub(super) name: String,
@@ -12,7 +12,7 @@ pub(super) struct Param {
     pub(super) is_constant: bool,
 }
 
-/// Those of what `entry` names (`softmax`, `Op.forward`, `Softmax.apply`); `None` where the file does not define it.
+/// The parameters of `entry` (`softmax`, `Op.forward`, `Softmax.apply`); `None` if the file does not define it.
 pub(super) fn parameters(text: &str, entry: &str) -> Option<Vec<Param>> {
     let source = Source::parse(text);
     let mut path: Vec<&str> = entry.split('.').collect();
@@ -27,7 +27,8 @@ pub(super) fn parameters(text: &str, entry: &str) -> Option<Vec<Param>> {
     Some(found)
 }
 
-/// The function under a path, wherever in `node` its first name stands.
+/// The function with a dotted path, whose first name may be defined anywhere in `node` outside of functions and
+/// classes.
 fn definition<'t>(node: Node<'t>, path: &[&str], source: &Source) -> Option<Node<'t>> {
     let (name, rest) = path.split_first()?;
     let mut cursor = node.walk();

@@ -1,4 +1,4 @@
-//! The folders into which commands that are being recorded write.
+//! Spool folders, into which commands under the recorder write their calls.
 
 use std::fs::{self, File};
 use std::io;
@@ -11,17 +11,17 @@ use store::{Fate, Limits, Recording, Store, StoreError};
 
 use super::touch;
 
-/// What a command is recorded with when nobody says otherwise.
+/// The limits for the import of folders that a killed recorder left.
 const LIMITS: Limits = Limits { size: 256 << 20, shapes: 16 };
 
-/// A folder that a command writes to; while this lives, nobody else takes it for one that was left.
+/// A spool folder with its lock; while it exists, no other process imports the folder as left over.
 pub(super) struct Spool {
     pub(super) folder: PathBuf,
     _lock: File,
 }
 
 impl Spool {
-    /// A new one below a workspace's state.
+    /// Creates a spool folder in the folder of a workspace's state.
     pub(super) fn new(state: &Path) -> io::Result<Self> {
         let workloads = state.join("workloads");
         fs::create_dir_all(&workloads)?;
@@ -31,12 +31,12 @@ impl Spool {
         Ok(Self { folder, _lock: lock })
     }
 
-    /// The launches that have raised.
+    /// The launches that raised an exception.
     pub(super) fn failed(&self) -> Vec<FailedLaunch> {
         read_all(&self.folder, FailedLaunch::EXTENSION)
     }
 
-    /// Moves what is in it into the store, as far as there is room.
+    /// Moves the calls into the store, within its limits, and removes the folder.
     pub(super) fn import(
         self,
         store: &mut Store,
@@ -53,7 +53,7 @@ impl Spool {
     }
 }
 
-/// Takes over what commands left whose recorder was killed, and what an earlier release kept in such folders.
+/// Imports the folders that killed recorders left, and those in which an earlier release kept recordings.
 pub(super) fn import_left(state: &Path, store: &mut Store) -> Result<(), StoreError> {
     let Ok(entries) = fs::read_dir(state.join("workloads")) else { return Ok(()) };
     let mut folders: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).filter(|path| path.is_dir()).collect();
@@ -73,14 +73,14 @@ pub(super) fn import_left(state: &Path, store: &mut Store) -> Result<(), StoreEr
     Ok(())
 }
 
-/// Calls, most frequent first.
+/// The calls in a folder, the most frequent first.
 fn read(folder: &Path) -> Vec<Workload> {
     let mut found: Vec<Workload> = read_all(folder, "json");
     found.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| a.entry.cmp(&b.entry)));
     found
 }
 
-/// What is in the files of a folder whose names end so, in the order of the names.
+/// The contents of a folder's files with this extension, in the order of their names.
 fn read_all<T: DeserializeOwned>(folder: &Path, extension: &str) -> Vec<T> {
     let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
     let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
@@ -89,7 +89,7 @@ fn read_all<T: DeserializeOwned>(folder: &Path, extension: &str) -> Vec<T> {
     paths.into_iter().filter_map(|path| serde_json::from_slice(&fs::read(path).ok()?).ok()).collect()
 }
 
-/// Removes a folder, and the one around it when it was the last.
+/// Removes a folder, and its parent folder if that is then empty.
 fn remove(folder: &Path) {
     let _ = fs::remove_dir_all(folder);
     let _ = folder.parent().map(fs::remove_dir);

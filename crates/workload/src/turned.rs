@@ -1,4 +1,5 @@
-//! Launches that comments describe: what a candidate's own comment says of them, and where their numbers stand.
+//! Launches from spec comments: the matching launch of a candidate's own comment, and the places of a comment's
+//! numbers, so that they can be edited.
 
 use std::path::Path;
 
@@ -7,8 +8,9 @@ use protocol::{Source, Value, Workload};
 
 use super::comment::comments;
 
-/// The launch that a candidate is given where the original is given `workload`. What is compiled in, the options of the launch
-/// and the grid belong to a kernel as it is written: they are what the candidate's own comment says, if it says the same otherwise.
+/// The launch of a candidate that corresponds to `workload` of the original. Compile-time constants, launch options and
+/// the grid belong to the source of a kernel, so they come from the candidate's own comment if the comment is otherwise
+/// the same.
 #[must_use]
 pub fn launch_of_candidate(workload: &Workload, original: &str, candidate: &str) -> Workload {
     let at = launches(original, workload).iter().position(|(_, one)| is_same(one, workload));
@@ -16,7 +18,7 @@ pub fn launch_of_candidate(workload: &Workload, original: &str, candidate: &str)
     let Some((_, own)) = own else { return workload.clone() };
     let grid = match (own.grid.is_empty(), workload.grid.is_empty()) {
         (false, true) => Vec::new(),
-        // Other sizes are tried, whatever it says.
+        // The grid must stay an expression, because the workload is also run at other sizes.
         (true, false) => own.launches.iter().flat_map(|launch| &launch.grid).map(i64::to_string).collect(),
         _ => own.grid,
     };
@@ -30,7 +32,7 @@ fn is_same(one: &Workload, other: &Workload) -> bool {
     one.kwargs == other.kwargs && one.grid == other.grid && grid(one) == grid(other)
 }
 
-/// The launches in the comments of a file that pass what this one passes, but for constants.
+/// The launches in the comments of a file with the same arguments as `like`, except for constants.
 fn launches(text: &str, like: &Workload) -> Vec<(Span, Workload)> {
     let mut all =
         if like.source == Source::Launch { comments(Path::new(""), text) } else { Ok(Vec::new()) }.unwrap_or_default();
@@ -50,21 +52,21 @@ fn launches(text: &str, like: &Workload) -> Vec<(Span, Workload)> {
     all
 }
 
-/// What is no constant.
+/// The keyword arguments that are not compile-time constants.
 fn passed(workload: &Workload) -> impl Iterator<Item = &(String, Value)> {
     workload.kwargs.iter().filter(|(name, _)| !workload.constants.contains(name))
 }
 
-/// The numbers that are compiled in or are options of a launch, as a comment gives them.
+/// The integers of a comment that are compile-time constants or launch options.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Numbers {
-    /// Names, values and places.
+    /// Their names, values and spans.
     pub given: Vec<(String, i64, Span)>,
-    /// Where more can be added.
+    /// The byte offset at which more can be added.
     pub end: usize,
 }
 
-/// Those of the comment that describes this launch; `None` where none of the file does.
+/// The integers of the comment that describes this launch; `None` if no comment of the file does.
 #[must_use]
 pub fn numbers_of_comment(text: &str, workload: &Workload) -> Option<Numbers> {
     let (line, found) = launches(text, workload).into_iter().find(|(_, one)| is_same(one, workload))?;
@@ -79,7 +81,7 @@ pub fn numbers_of_comment(text: &str, workload: &Workload) -> Option<Numbers> {
     Some(Numbers { given: found.kwargs.iter().filter_map(number).collect(), end: line.end })
 }
 
-/// Where the digits of ` NAME=DIGITS` are, if they are there once.
+/// The start and length of the digits of ` NAME=DIGITS`, if that occurs exactly once.
 fn number_behind(comment: &str, name: &str) -> Option<(usize, usize)> {
     let sought = format!("{name}=");
     let mut found = comment.match_indices(&sought).filter_map(|(at, _)| {

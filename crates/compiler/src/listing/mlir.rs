@@ -1,4 +1,5 @@
-//! Triton's own representations: what an operation came from stands behind it, mostly as a number that is explained elsewhere.
+//! Triton's own representations: what an operation came from stands behind it, mostly as a number that is explained
+//! elsewhere.
 
 use std::borrow::Cow;
 use std::collections::HashMap;

@@ -1,5 +1,5 @@
-//! What Triton's compiler makes of a kernel on the way to the machine's code, each part under the line of the source that it
-//! came from.
+//! What Triton's compiler makes of a kernel on the way to the machine's code, each part under the line of the source
+//! that it came from.
 
 mod assembly;
 mod llvm;

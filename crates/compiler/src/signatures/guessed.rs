@@ -43,8 +43,8 @@ const MODES: &[Mode] = &[
     mode(Some("fp32"), false, 1, false),
 ];
 
-/// What to lower a kernel with. Nothing when a parameter is something that nobody can guess, and for functions that only
-/// other kernels can use: what they get may be tiles.
+/// What to lower a kernel with. Nothing when a parameter is something that nobody can guess, and for functions that
+/// only other kernels can use: what they get may be tiles.
 pub(super) fn all(module: &Module, launch: &Launching<'_>, known: &[Givens]) -> Vec<Givens> {
     let usage = Reader::new(module).of(launch.kernel);
     if !usage.others.is_empty() {

@@ -1,4 +1,5 @@
-//! What expressions in a kernel are made of: the pointers that an address starts from, what is loaded, which parameters.
+//! What expressions in a kernel are made of: the pointers that an address starts from, what is loaded, which
+//! parameters.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 

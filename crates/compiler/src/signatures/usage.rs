@@ -1,5 +1,5 @@
-//! What the text of a kernel tells about its parameters: which are pointers, and to what, and which are flags. Helpers are
-//! looked into, also those of other files.
+//! What the text of a kernel tells about its parameters: which are pointers, and to what, and which are flags. Helpers
+//! are looked into, also those of other files.
 
 use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;

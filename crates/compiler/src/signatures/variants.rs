@@ -58,8 +58,8 @@ impl<'a> Base<'a> {
     }
 }
 
-/// The ways to compile a kernel for what somebody has said or seen of its launches; empty where nobody has. `stages` is the
-/// `num_stages` of a `triton.Config` that says none.
+/// The ways to compile a kernel for what somebody has said or seen of its launches; empty where nobody has. `stages` is
+/// the `num_stages` of a `triton.Config` that says none.
 #[must_use]
 pub fn certain_variants(module: &Module, kernel: &Kernel, text: &str, stages: i64) -> Variants {
     let launch = Launching::of(kernel);

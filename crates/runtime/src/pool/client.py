@@ -1,7 +1,7 @@
 """Holds the connection to a Ray cluster and speaks Warpsmith's frames over standard input and output.
 
-To the program that starts it this is a worker like any other, with the GPUs of the cluster. Ray decides where actors run
-and notices what dies; here is noted what each has been given, so that nothing is lost and nothing counts twice.
+To the program that starts it this is a worker like any other, with the GPUs of the cluster. Ray decides where actors
+run and notices what dies; here is noted what each has been given, so that nothing is lost and nothing counts twice.
 """
 
 import contextlib

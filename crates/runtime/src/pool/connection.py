@@ -19,8 +19,8 @@ class Unfit(Exception):
 
 
 class Unready(Unfit):
-    """It cannot be used yet: its head answers, and the process that it starts for us does not. Ray forks that beside threads of gRPC's,
-    where it hangs now and then."""
+    """It cannot be used yet: its head answers, and the process that it starts for us does not. Ray forks that beside
+    threads of gRPC's, where it hangs now and then."""
 
 
 def connect(options):

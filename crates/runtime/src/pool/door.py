@@ -1,4 +1,5 @@
-"""Whether a cluster lets this machine in: what it wants (TLS, a token) is asked first, as Ray itself tries for minutes and says little."""
+"""Whether a cluster lets this machine in: what it wants (TLS, a token) is asked first, as Ray itself tries for
+minutes and says little."""
 
 import os
 import pathlib

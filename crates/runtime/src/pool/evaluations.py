@@ -14,12 +14,14 @@ from warpsmith_pool_room import Late
 ATTEMPTS = 3
 # What candidates share (files and calls) is kept in the object store, so many of them.
 KEPT = 32
-# With a candidate its host hears of so many that others have measured, the last ones. With few GPUs that is all of them.
+# With a candidate its host hears of so many that others have measured, the last ones. With few GPUs that is all of
+# them.
 TOLD = 16
 
 
 class Shared:
-    """What candidates share: where it is kept, whose workers have it, and what was measured of them, which has a number each."""
+    """What candidates share: where it is kept, whose workers have it, and what was measured of them, which has a
+    number each."""
 
     def __init__(self, held):
         self.held, self.known = held, {}
@@ -153,7 +155,8 @@ class Evaluations:
         self.say(evaluation.number, {"outcome": outcome, "checks": [], "measured": [], "notes": [], "stages": []})
 
     def drop(self, number):
-        """Nobody waits for this one. What waits is passed over; whoever judges it ends, and has room when it says so."""
+        """Nobody waits for this one. What waits is passed over; whoever judges it ends, and has room when it says
+        so."""
         evaluation = self.open.pop(number, None)
         if evaluation and evaluation.seat and evaluation in evaluation.seat.under:
             evaluation.seat.actor.drop.remote(self.hosts.session, number)

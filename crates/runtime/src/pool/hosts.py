@@ -14,8 +14,8 @@ from warpsmith_pool_room import Room, free, places
 
 # Who does not answer for so long is given up, whatever Ray says of it.
 SILENCE = 30
-# How often hosts are told that this client is there, and it is looked for nodes that have come; many are told less often, since
-# each call costs a millisecond.
+# How often hosts are told that this client is there, and it is looked for nodes that have come; many are told less
+# often, since each call costs a millisecond.
 TICK, CALLS = 5, 100
 # So long without looking is no silence of theirs.
 DEAF = 2
@@ -83,7 +83,8 @@ class Hosts:
         self.first, self.is_looking, self.looked = None, False, time.monotonic()
 
     def find(self):
-        """Chooses a GPU model and takes its seats. Results of different models are never mixed: a client keeps to one."""
+        """Chooses a GPU model and takes its seats. Results of different models are never mixed: a client keeps to
+        one."""
         nodes, counts = counted()
         deadline = time.monotonic() + (self.options["start"] if self.options["again"] else 0)
         # After the head, its nodes start again.
@@ -182,7 +183,8 @@ class Hosts:
         self.open(seat)
 
     def lose(self, seat, life, why):
-        """An actor, its node or the way there is gone. It is asked for again after a pause, as long as the node is there."""
+        """An actor, its node or the way there is gone. It is asked for again after a pause, as long as the node is
+        there."""
         if life == seat.life and seat.state != "lost":
             seat.state, seat.why, seat.again = "lost", why, time.monotonic() + seat.pause
             seat.pause = min(2 * seat.pause, LONGEST_PAUSE)

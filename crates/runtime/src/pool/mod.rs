@@ -1,6 +1,7 @@
 //! A pool of GPUs: a Ray cluster, spoken to by a Python process of ours that holds the connection.
 //!
-//! Rust speaks to that process as to a `warpsmith worker` (`evaluate/remote.rs`); `client.py` says what it does with the frames.
+//! Rust speaks to that process as to a `warpsmith worker` (`evaluate/remote.rs`); `client.py` says what it does with
+//! the frames.
 
 mod status;
 
@@ -92,8 +93,8 @@ struct Options<'a> {
 }
 
 impl Pool {
-    /// Starts the client, whose standard streams then carry what a worker's do. If there was one before, it had the GPU model
-    /// `earlier`, and no other is compared with that.
+    /// Starts the client, whose standard streams then carry what a worker's do. If there was one before, it had the GPU
+    /// model `earlier`, and no other is compared with that.
     ///
     /// # Errors
     /// [`ClientError`] says what is missing.

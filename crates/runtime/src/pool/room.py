@@ -7,11 +7,13 @@ import statistics
 STEPS = 16
 # A worker has at most so many candidates at once, as on a machine of its own.
 MOST = 16
-# The GPUs of a node have so many together, for their driver does one thing after the other for all of them; but each has some.
+# The GPUs of a node have so many together, for their driver does one thing after the other for all of them; but each
+# has some.
 ON_A_NODE, LEAST = 48, 8
 # One in so many places is given to another candidate while those who have them take long. As in `explore/pace.rs`.
 BESIDE = 4
-# That is so many times as long as usual, of the last so many, and so many seconds at least; nobody knows with fewer than so many. As there, too.
+# That is so many times as long as usual, of the last so many, and so many seconds at least; nobody knows with fewer
+# than so many. As there, too.
 TIMES, KNOWN, LONGER, FEWEST = 4, 64, 5.0, 8
 
 
@@ -21,7 +23,8 @@ def places(cores, gpus):
 
 
 def free(seat):
-    """Who takes much longer than the others has a core for its compiler and little else: some of these hold no place."""
+    """Who takes much longer than the others has a core for its compiler and little else: some of these hold no
+    place."""
     return seat.places + min(len(seat.late), seat.places // BESIDE) - len(seat.under)
 
 

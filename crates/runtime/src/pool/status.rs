@@ -10,7 +10,8 @@ use protocol::read_frame;
 
 use super::{ClientError, Pool, STARTS};
 
-/// How long a cluster may take until it lets itself be asked: Ray's client gives up after 30 seconds, and may succeed after that.
+/// How long a cluster may take until it lets itself be asked: Ray's client gives up after 30 seconds, and may succeed
+/// after that.
 const PATIENCE: Duration = Duration::from_secs(80);
 
 /// What a cluster has and does.

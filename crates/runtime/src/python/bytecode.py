@@ -1,7 +1,7 @@
 """Compiled modules of packages, kept where nobody keeps them.
 
-Images of containers often come without, and have Python write none. Then each process compiles what it imports, and torch takes three times as
-long.
+Images of containers often come without, and have Python write none. Then each process compiles what it imports, and
+torch takes three times as long.
 """
 
 import contextlib
@@ -14,7 +14,8 @@ import sys
 
 @contextlib.contextmanager
 def kept(packages, folder):
-    """What is imported meanwhile is kept under `folder`, if what the first of these packages that is there consists of is kept nowhere else."""
+    """What is imported meanwhile is kept under `folder`, if what the first of these packages that is there consists
+    of is kept nowhere else."""
     place, writes_none = lacking(packages, folder), sys.dont_write_bytecode
     if place:
         sys.pycache_prefix, sys.dont_write_bytecode = place, False
@@ -41,8 +42,8 @@ def lacking(packages, folder):
 
 
 def made(packages, folder):
-    """A folder for this version of what is installed there, instead of those for others. Python looks at the time and size of a file alone, and
-    files of images may all have one time."""
+    """A folder for this version of what is installed there, instead of those for others. Python looks at the time
+    and size of a file alone, and files of images may all have one time."""
     own = os.path.join(folder, named([os.path.realpath(packages)]))
     place = os.path.join(own, named(sorted(name for name in os.listdir(packages) if name.endswith("-info"))))
     if not os.path.isdir(place):

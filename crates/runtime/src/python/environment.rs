@@ -86,9 +86,9 @@ pub struct Search<'a> {
 pub type Variables<'a> = &'a dyn Fn(&str) -> Option<OsString>;
 
 impl Environment {
-    /// The environment of a file or folder. The setting `python` is taken as it is. Else it is the first that has Triton, or
-    /// the first, of: what was chosen in the editor, `VIRTUAL_ENV`, `.venv` or `venv` from `start` up to `root`,
-    /// `CONDA_PREFIX`, those of uv, Poetry and PDM, `python3` and `python` on `PATH`.
+    /// The environment of a file or folder. The setting `python` is taken as it is. Else it is the first that has
+    /// Triton, or the first, of: what was chosen in the editor, `VIRTUAL_ENV`, `.venv` or `venv` from `start` up to
+    /// `root`, `CONDA_PREFIX`, those of uv, Poetry and PDM, `python3` and `python` on `PATH`.
     #[must_use]
     pub fn find(search: &Search<'_>, env: Variables<'_>) -> Option<Self> {
         if let Some(python) = search.settings {

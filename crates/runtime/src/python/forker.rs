@@ -222,8 +222,9 @@ impl Forker {
         self.process.as_ref().map_or(0, std::process::Child::id)
     }
 
-    /// From now on nobody waits for its children, nor for itself when it is dropped. They are ended when this process ends, or a moment
-    /// after the drop: ending many that use a device keeps its driver busy for seconds, in which this process could not end either.
+    /// From now on nobody waits for its children, nor for itself when it is dropped. They are ended when this process
+    /// ends, or a moment after the drop: ending many that use a device keeps its driver busy for seconds, in which this
+    /// process could not end either.
     pub fn hurry(&self) {
         self.shared.is_left.store(true, Ordering::Relaxed);
     }

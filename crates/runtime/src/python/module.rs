@@ -77,7 +77,8 @@ pub fn module_call(call: &str) -> Result<String, ModuleError> {
 
 /// Python code that loads the module and makes `call` of it.
 ///
-/// Nothing is imported from the current folder, which `-c` puts first. The version is asked first: an interpreter older than the stable interface it was built for would crash.
+/// Nothing is imported from the current folder, which `-c` puts first. The version is asked first: an interpreter older
+/// than the stable interface it was built for would crash.
 pub(super) fn bootstrap(module: &Path, call: &str) -> OsString {
     let path = module.display().to_string().replace('\\', "\\\\").replace('\'', "\\'");
     format!(

@@ -16,8 +16,8 @@ pub struct ScriptError {
     source: io::Error,
 }
 
-/// Writes the files of a program, by name and text, into a folder of their own, so that nothing beside them can be imported by
-/// mistake. Returns the first, which is the one to start.
+/// Writes the files of a program, by name and text, into a folder of their own, so that nothing beside them can be
+/// imported by mistake. Returns the first, which is the one to start.
 ///
 /// # Errors
 /// [`ScriptError`] when there is no place for them.

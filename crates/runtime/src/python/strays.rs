@@ -1,7 +1,7 @@
 //! Processes that stay where those that would have ended them were killed, too.
 //!
-//! NVIDIA's tools start processes of their own. One of `compute-sanitizer`'s whose parent was killed waits for its answer for ever, at the cost
-//! of a core (`TreeLauncherSubreaper`, 2026.4).
+//! NVIDIA's tools start processes of their own. One of `compute-sanitizer`'s whose parent was killed waits for its
+//! answer for ever, at the cost of a core (`TreeLauncherSubreaper`, 2026.4).
 
 #![expect(unsafe_code, reason = "processes are ended by system calls")]
 
@@ -24,7 +24,8 @@ pub(super) fn mark() -> String {
     format!("{}-{}-{now}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed))
 }
 
-/// Ends all processes that were started with the variable at this value. For a forker that is gone with the keepers of its children.
+/// Ends all processes that were started with the variable at this value. For a forker that is gone with the keepers of
+/// its children.
 pub(super) fn end_marked(mark: &str) {
     let variable = format!("{MARK_ENV}={mark}");
     for look in 0..LOOKS {

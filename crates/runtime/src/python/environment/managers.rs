@@ -8,7 +8,8 @@ use toml::{Table, Value};
 use super::candidates::in_prefix;
 use super::{Search, Variables};
 
-/// uv: `UV_PROJECT_ENVIRONMENT`, else `.venv`, beside the nearest `uv.lock` (that of a uv workspace may be above the root).
+/// uv: `UV_PROJECT_ENVIRONMENT`, else `.venv`, beside the nearest `uv.lock` (that of a uv workspace may be above the
+/// root).
 pub(super) fn uv(search: &Search<'_>, env: Variables<'_>) -> Vec<PathBuf> {
     let Some(project) = above(search.start, "uv.lock") else { return Vec::new() };
     let set = env("UV_PROJECT_ENVIRONMENT").filter(|value| !value.is_empty());
@@ -23,7 +24,8 @@ pub(super) fn pdm(search: &Search<'_>, _: Variables<'_>) -> Vec<PathBuf> {
     python.into_iter().collect()
 }
 
-/// Poetry: folders called after the project, a hash of its path and the Python version; first the one that was activated.
+/// Poetry: folders called after the project, a hash of its path and the Python version; first the one that was
+/// activated.
 pub(super) fn poetry(search: &Search<'_>, env: Variables<'_>) -> Vec<PathBuf> {
     let Some(project) = search.start.ancestors().find(|folder| is_of_poetry(folder)) else { return Vec::new() };
     let Some(name) = table(&project.join("pyproject.toml")).as_ref().and_then(project_name) else { return Vec::new() };
