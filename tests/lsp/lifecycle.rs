@@ -1,4 +1,4 @@
-//! From the first request to the end of the process.
+//! Tests of the server's life, from the first request to the end of the process.
 
 use std::process::{Command, Stdio};
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! What kernels take of a device, with the real Triton of `WARPSMITH_TEST_PYTHON`.
+//! Tests of the resources that kernels use, with the real Triton of `WARPSMITH_TEST_PYTHON`.
 
 use std::sync::Arc;
 
@@ -45,7 +45,7 @@ fn start(compiler: &Value) -> Client {
     Setup::new().full().tools(tools).capabilities(&refreshes).options(json!({ "settings": settings })).start()
 }
 
-/// Opens a file and waits until the front end has taken its kernel.
+/// Opens a file and waits until the front end has accepted its kernel.
 fn accepted(client: &mut Client, name: &str, text: &str) -> Document {
     let document = client.open(name, text);
     client.published(&document);
@@ -59,7 +59,7 @@ fn refreshed(client: &mut Client) {
     client.reply(&request, Value::Null);
 }
 
-/// The titles above kernels.
+/// The titles of the lenses above kernels.
 fn titles(client: &mut Client, document: &Document) -> Vec<String> {
     let title = |lens: &Value| lens["command"]["title"].as_str().unwrap().to_owned();
     lenses(client, document).iter().map(title).collect()

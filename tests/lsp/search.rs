@@ -1,4 +1,4 @@
-//! `warpsmith/search`: what a client that draws searches is told, and what others are not.
+//! Tests of `warpsmith/search`, the notifications for clients that draw searches.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -1,4 +1,4 @@
-//! What the editor offers around searches: those of a function, with settings, that go on; reports; changes of an older text.
+//! Tests of the commands around searches: with settings, resumed searches, reports, and edits of an older text.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -11,7 +11,7 @@ use crate::optimize::{
     accept_progress, annotating, end_of_progress, faster, found, gated, gated_with, open, setup, start, tools,
 };
 
-/// A search that finds nothing, and keeps what it was asked for.
+/// A search that finds nothing and keeps its request.
 fn noting() -> (Setup, Arc<Mutex<Vec<Request>>>) {
     let seen: Arc<Mutex<Vec<Request>>> = Arc::default();
     let kept = Arc::clone(&seen);
@@ -22,7 +22,7 @@ fn noting() -> (Setup, Arc<Mutex<Vec<Request>>>) {
     (Setup::new().full().tools(tools(Arc::new(search))), seen)
 }
 
-/// The titles of what is offered to optimize, with their commands.
+/// The titles and commands of the offers to optimize.
 fn offered(client: &mut Client, document: &Document, at: &str) -> Vec<(String, Value)> {
     let actions = client.actions(document, &document.range_of(at), &[]);
     let rewrites = actions.into_iter().filter(|action| action["kind"] == "refactor.rewrite");

@@ -1,4 +1,4 @@
-//! Searches that ask a language model: replies from a file, judged for real on the simulated device.
+//! Tests of searches with a language model: scripted replies, judged on the simulated device.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;

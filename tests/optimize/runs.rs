@@ -1,4 +1,4 @@
-//! What searches remember and learn, how they go on, and how they wait.
+//! Tests of what searches store and learn, and how they resume and wait.
 
 use std::collections::BTreeMap;
 use std::process::{Command, Stdio};

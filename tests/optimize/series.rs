@@ -1,4 +1,4 @@
-//! Several candidates that one process judges, one after the other.
+//! Tests of processes that judge several candidates one after the other.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! What breaks between a client and the cluster: the head, and the way there.
+//! Tests of broken connections between a client and the cluster, and of a head that fails.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -53,7 +53,7 @@ fn a_network_that_is_cut_costs_no_candidate() {
     }
 }
 
-/// Passes on what comes to a port, unless it is cut.
+/// Forwards connections to a port, unless they are cut.
 struct Relay {
     port: u16,
     line: Arc<Line>,
@@ -89,12 +89,12 @@ impl Relay {
         Self { port, line }
     }
 
-    /// Breaks all connections, and lets nobody connect for so long.
+    /// Breaks all connections, and refuses new ones for this time.
     fn cut(&self, pause: Duration) {
         self.line.cut(pause);
     }
 
-    /// Does that when so many bytes have gone there.
+    /// Does the same once this many bytes have been forwarded.
     fn cut_after(&self, bytes: usize, pause: Duration) {
         *self.line.after.lock().unwrap() = Some((bytes, pause));
     }

@@ -1,4 +1,4 @@
-//! Autotuned kernels: they are measured in the recorded call alone, and every configuration is looked at.
+//! Tests of autotuned kernels: they are tuned in the recorded call only, and every configuration is checked.
 
 use crate::judging::{Edit, Project, Report};
 use crate::program;
@@ -77,7 +77,7 @@ fn what_is_wrong_with_a_configuration_of_the_original_is_told_and_no_reason_to_r
 
 const TUNER: &str =
     r#"@triton.autotune([triton.Config({"BLOCK": block}) for block in (4, 8, 16)], key=["columns"], do_bench=measure)"#;
-/// What its tuner could have chosen.
+/// The launch with one configuration, which the tuner could have chosen.
 const FIXED: &str = r#"@triton.heuristics({"BLOCK": lambda given: 16})"#;
 const FAR: &str = "return float(len(MEASURED))";
 const NEAR: &str = "return 1.0 + 0.01 * len(MEASURED)";
