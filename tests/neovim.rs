@@ -179,7 +179,7 @@ fn project(settings: &str, name: &str, text: &str) -> (tempfile::TempDir, PathBu
 
 const SIMULATED: [(&str, &str); 1] = [("WARPSMITH_FAKE_DEVICE", "toy")];
 
-/// `:Warpsmith inspect` opens what the compiler makes of the kernel at the cursor; above it stands what it takes.
+/// `:Warpsmith inspect` opens the compiler's output for the kernel at the cursor, below the resources that it uses.
 #[test]
 fn neovim_opens_what_the_compiler_makes_of_a_kernel() {
     let text = FILE.replace("é = \"😀\"; factor = tl.float32(n)", "factor = n")
@@ -245,7 +245,7 @@ fn a_session_of_neovim_is_recorded() {
     recording.end("Neovim 0.12", "neovim.jsonl");
 }
 
-/// A search on a GPU as it was, played by a stand-in for the server: Neovim asks with what was measured, and makes that edit.
+/// A search recorded on a GPU, replayed by a fake server: Neovim asks with the measured speedup and applies that edit.
 #[test]
 fn neovim_shows_a_search_on_a_gpu_as_it_was() {
     let Some(neovim) = neovim("forky") else { return };

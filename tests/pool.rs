@@ -174,7 +174,7 @@ fn what_is_no_pool_is_told_plainly() {
     assert!(code == Some(2) && said.contains("`evaluator.pool` must be `auto`, or an address"), "{said}");
 }
 
-/// The client's own code, with a stand-in for Ray: what it does for a candidate may not grow with the number of GPUs.
+/// Runs the client's own code with a fake Ray: the work for a candidate must not grow with the number of GPUs.
 #[test]
 fn a_client_does_not_look_at_all_gpus_for_each_candidate() {
     let simulation = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/pool/simulation.py");

@@ -81,7 +81,8 @@ while True:
     waiting.append(message["Judge"]["id"])
 "#;
 
-/// Four GPUs, which refuse every second candidate once they have all, and answer no other one in time. Keeps the texts of those that are called back.
+/// Four GPUs that refuse every second candidate once they have all, and answer no other one in time. Stores the texts
+/// of candidates that are withdrawn.
 const RECALLED: &str = r#"
 ready(64, 4)
 waiting, dropped = {}, []

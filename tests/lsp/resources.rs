@@ -53,7 +53,7 @@ fn accepted(client: &mut Client, name: &str, text: &str) -> Document {
     document
 }
 
-/// The client is told to ask for lenses again.
+/// Waits until the client is asked to refresh its lenses.
 fn refreshed(client: &mut Client) {
     let request = client.server_message("workspace/codeLens/refresh");
     client.reply(&request, Value::Null);

@@ -181,7 +181,7 @@ fn a_change_of_an_older_text_is_shown() {
     client.assert_silent();
 }
 
-/// The end of a search that a model has seen.
+/// The result of a search whose speedup is predicted by the model.
 fn predicted(request: &Request) -> Outcome {
     let mut outcome = found(request);
     let speedup = &mut outcome.offer.as_mut().unwrap().speedup;
@@ -189,7 +189,8 @@ fn predicted(request: &Request) -> Outcome {
     outcome
 }
 
-/// Whoever confirms an annotated edit may never read its label; nobody takes what was neither run nor checked without a question.
+/// A user who confirms an annotated edit may never read its label, so a candidate that was neither run nor checked is
+/// offered only after a question.
 #[test]
 fn what_a_model_predicts_is_asked_about_first() {
     for (choice, applies) in [(json!({ "title": "Apply" }), true), (Value::Null, false)] {

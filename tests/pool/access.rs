@@ -13,7 +13,7 @@ fn shown(project: &Project, args: &[&str], variables: &[(&str, &str)]) -> (Optio
     (ran.status.code(), text(&[ran.stdout, ran.stderr].concat()))
 }
 
-/// It is judged there by whoever has these variables.
+/// Asserts that a candidate is judged in the pool with these variables.
 fn is_judged(project: &Project, variables: &[(&str, &str)]) {
     let (code, said) = shown(project, &["verify", "original.py", "candidates/faster.py", "--quick"], variables);
     assert!(code == Some(0) && said.contains("judged on toy (simulated), GPU 0 of"), "{variables:?}: {said}");

@@ -64,7 +64,7 @@ struct Line {
     is_cut: AtomicBool,
     cuts: AtomicUsize,
     streams: Mutex<Vec<TcpStream>>,
-    /// It is cut for so long when so many bytes more have gone there.
+    /// After this many more bytes the line is cut for this time.
     after: Mutex<Option<(usize, Duration)>>,
 }
 
@@ -118,7 +118,7 @@ impl Line {
         });
     }
 
-    /// So many bytes are to go there.
+    /// Counts bytes before they are forwarded, and cuts the line when its limit is reached.
     fn count(self: &Arc<Self>, bytes: usize) {
         let mut after = self.after.lock().unwrap();
         match after.take() {

@@ -3,7 +3,7 @@
 use crate::judging::{Edit, Project, Report};
 use crate::program;
 
-/// Three configurations, of which the first is the fastest. Whoever measures them more than once fails.
+/// Three configurations, of which the first is the fastest. Measuring them more than once fails.
 const TUNED: &str = r#"
 import torch
 import triton
@@ -112,7 +112,7 @@ fn what_is_no_offer_is_held_against_the_originals_other_choices_too() {
     assert!(report.0["notes"].to_string().contains("scale_kernel with BLOCK: 512"), "{}", report.0);
 }
 
-/// Runs the call, and has something to say only of one in which each configuration was launched once before the one that is taken, between the
+/// Runs the call. It reports a result only if each configuration was launched once before the chosen one, between the
 /// tuner's hooks, and nothing was measured.
 const CHECKER: &str = r#"#!/usr/bin/env python3
 import subprocess, sys
