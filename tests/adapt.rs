@@ -1,4 +1,4 @@
-//! The shipped skill memory against the verdicts that nine Triton releases gave, and learning in the small.
+//! Tests of the shipped skill memory against the verdicts of nine Triton releases, and of learning on a small scale.
 //!
 //! Learning runs with the Triton of `WARPSMITH_TEST_PYTHON`.
 
@@ -23,14 +23,14 @@ use rules::learned::{LearnedRule, Memory, Origin, Patterns, Releases, State, Tri
 use serde_json::Value;
 use store::{Failure, Store};
 
-/// How many percent of the programs that a release rejects the shipped memory flags by itself, at least.
+/// The least share of the programs rejected by a release that the shipped memory alone flags, in percent.
 const PERCENT: usize = 30;
 
 fn python() -> PathBuf {
     std::env::var_os("WARPSMITH_TEST_PYTHON").expect("run the tests by `cargo xtask test`").into()
 }
 
-/// The codes of proven rules, shown or not, that flag a program on a release.
+/// The codes of the proven rules, shown or hidden, that flag a program on a release.
 fn flagging(memory: &Memory, source: &Source, target: Target) -> Vec<String> {
     let module = Module::build(source);
     let context = Context::new(source, &module, target);
@@ -38,7 +38,8 @@ fn flagging(memory: &Memory, source: &Source, target: Target) -> Vec<String> {
     all.map(|(rule, _)| rule.code.clone()).collect()
 }
 
-/// By release: rejected programs, and those of them that are flagged; and the accepted ones that are.
+/// By release, the number of rejected programs and how many of them are flagged; and the accepted programs that are
+/// flagged.
 fn judge(memory: &Memory, snippets: &[Value]) -> (BTreeMap<String, (usize, usize)>, Vec<String>) {
     let (mut by_release, mut wrong) = (BTreeMap::new(), Vec::new());
     for snippet in snippets {
@@ -72,8 +73,9 @@ fn the_shipped_memory_agrees_with_nine_releases() {
     }
 }
 
-/// Whatever the shipped memory flags of a sweep over all that Triton offers, Triton refuses. `WARPSMITH_SWEEP` says how many programs of each
-/// kind there are, `WARPSMITH_SWEEP_SEED` which: not the seed that the memory was learned with.
+/// Triton rejects every program of a sweep over everything it offers that the shipped memory flags. `WARPSMITH_SWEEP`
+/// sets the number of programs of each kind and `WARPSMITH_SWEEP_SEED` the seed, which must differ from the seed of
+/// learning.
 #[test]
 fn the_shipped_memory_is_right_about_a_sweep() {
     let number = |name: &str, usual: u64| std::env::var(name).map_or(usual, |number| number.parse().unwrap());
@@ -99,7 +101,7 @@ fn the_shipped_memory_is_right_about_a_sweep() {
     assert_eq!(wrong, [""; 0], "{} of {flagged} compile", wrong.len());
 }
 
-/// The words that functions take in strings: few of the kernels that are made up have any.
+/// The string arguments that functions accept, which few synthetic kernels use.
 #[test]
 fn the_shipped_memory_knows_the_words_that_functions_take() {
     let oracle = Oracle::start(python(), 2).unwrap();
@@ -116,8 +118,8 @@ fn the_shipped_memory_knows_the_words_that_functions_take() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-/// What a few tasks teach: the same each time, and nothing that a kernel of theirs disproves. Whether that compiles may be known, or asked
-/// when it matters; then less is asked.
+/// Learning from a few tasks is deterministic, and none of its rules flags a kernel of the tasks. The verdicts of these
+/// kernels may be known beforehand or requested on demand, which takes fewer compilations.
 #[test]
 fn learning_is_the_same_each_time() {
     let python = python();
@@ -140,7 +142,7 @@ fn learning_is_the_same_each_time() {
     assert!(of_them < all, "{of_them} of {all}");
 }
 
-/// A rule that somebody planted: its example fails, but so does not all that it flags.
+/// A planted rule: its example fails, but some programs that it flags compile.
 #[test]
 fn a_wrong_rule_is_never_promoted() {
     let python = python();
@@ -177,7 +179,7 @@ fn a_wrong_rule_is_never_promoted() {
     assert_eq!(judgements[2].state, State::Candidate, "its example compiles: {:?}", judgements[2]);
 }
 
-/// A candidate of a search that does not compile is kept with what it was made of; what was not changed is not asked about.
+/// A candidate of a search that does not compile is stored with its parent. Unchanged kernels are not compiled.
 #[test]
 fn what_a_search_saw_refused_is_kept_with_its_parent() {
     let python = python();
@@ -201,7 +203,8 @@ fn what_a_search_saw_refused_is_kept_with_its_parent() {
     assert!(kept[0].relative.as_ref().is_some_and(|text| text.contains("tl.load(x + n)")), "{:?}", kept[0]);
 }
 
-/// `WARPSMITH_FAILURES` says how many there are, `WARPSMITH_BINARY` names a release build: figures are in `docs/results/learning.md`.
+/// `WARPSMITH_FAILURES` sets the number of failures, and `WARPSMITH_BINARY` names a release build. The figures are in
+/// `docs/results/learning.md`.
 #[test]
 fn many_stored_failures_are_distilled() {
     let python = python();
@@ -249,7 +252,7 @@ fn many_stored_failures_are_distilled() {
     assert!(!said.contains("write `for "), "{said}");
 }
 
-/// A failure as another kernel has it.
+/// The same failure in a kernel with another name.
 fn renamed(failure: &learn::Failure, number: usize, release: &str) -> Failure {
     let (kernel, name) = (&failure.program.kernel, format!("{}_{number}", failure.program.kernel));
     let other = |text: &str| text.replace(&format!("def {kernel}("), &format!("def {name}("));

@@ -1,5 +1,5 @@
-//! Processes that compile for a device and make no connection to it. Here is none: whoever wants one fails.
-//! Needs the interpreter that `cargo xtask test` prepares (`WARPSMITH_TEST_PYTHON`).
+//! Tests of processes that compile for a device without connecting to it. There is no device here, so a process that
+//! connects to one fails. Needs the interpreter that `cargo xtask test` prepares (`WARPSMITH_TEST_PYTHON`).
 
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 #![expect(clippy::unwrap_used, reason = "a test that panics fails, as it should")]

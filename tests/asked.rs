@@ -1,4 +1,4 @@
-//! The command line where it asks Triton itself: the real one of `WARPSMITH_TEST_PYTHON`.
+//! Tests of the commands that run Triton itself, with the real Triton of `WARPSMITH_TEST_PYTHON`.
 
 #![expect(clippy::unwrap_used, reason = "a test that panics fails, as it should")]
 
@@ -25,7 +25,7 @@ fn triton_itself_is_asked_on_demand() {
     assert!(ran.code == 0 && ran.err.contains("set `python` in warpsmith.toml"), "{}", ran.err);
 }
 
-/// Kernels to look at: one with a helper of another file, one that is tuned, one that does not compile.
+/// Kernels to inspect: one with a helper in another file, one that is autotuned, one that does not compile.
 const INSPECTED: &str = "import torch
 import triton
 import triton.language as tl

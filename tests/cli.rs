@@ -1,4 +1,4 @@
-//! The command line, run as users run it.
+//! Tests of the command line, which is run in the same way as by users.
 
 #![expect(clippy::unwrap_used, reason = "a test that panics fails, as it should")]
 
@@ -11,7 +11,7 @@ use std::process::Stdio;
 use folder::Folder;
 use serde_json::Value;
 
-/// One mistake that is an error in every Triton version, behind text that is not ASCII.
+/// A mistake that is an error in every Triton version, after text that is not ASCII.
 const BAD: &str = "import triton
 import triton.language as tl
 
@@ -293,7 +293,7 @@ fn files_are_checked_with_what_they_import() {
     assert_eq!(alone.found(&["k.py", "--select", "L"]), [""; 0]);
 }
 
-/// A recording as `warpsmith record` writes it.
+/// A recording in the format that `warpsmith record` writes.
 fn recording(file: &Path, programs: u32) -> String {
     let arguments =
         serde_json::json!([["x", { "pointer": "float32" }], ["stride", { "int": 65536 }], ["B", { "int": 64 }]]);

@@ -1,7 +1,7 @@
-//! The compiler tier against Triton itself: the verdicts that nine releases gave, and processes that die.
+//! Tests of the compiler tier against Triton itself: the verdicts of nine releases, and processes that die.
 //!
-//! Runs with the Triton of `WARPSMITH_TEST_PYTHON`, and with those in the folder `WARPSMITH_TEST_TRITONS`, each in a folder
-//! that is called after its version.
+//! They run with the Triton of `WARPSMITH_TEST_PYTHON`, and with the releases in the folder `WARPSMITH_TEST_TRITONS`,
+//! each in a subfolder that is named after its version.
 
 #![expect(clippy::unwrap_used, reason = "a test that panics fails, as it should")]
 
@@ -19,7 +19,7 @@ fn python() -> PathBuf {
     std::env::var_os("WARPSMITH_TEST_PYTHON").expect("run the tests by `cargo xtask test`").into()
 }
 
-/// A constant as `worker.py` takes it, from one of the data.
+/// A constant in the form that `worker.py` takes, from a value of the data.
 fn constant(value: &Json) -> Json {
     match value {
         Json::String(text) if text.starts_with("__tl.") => json!({ "dtype": &text[5..] }),
@@ -53,7 +53,7 @@ fn version(session: &mut Session) -> String {
     triton.clone()
 }
 
-/// A kernel that compiles, each number another one.
+/// A kernel that compiles; different numbers give different kernels.
 fn add(number: usize) -> Request {
     let text = format!(
         "import triton\nimport triton.language as tl\n\n@triton.jit\ndef k(x, B: tl.constexpr):\n    i = tl.arange(0, B)\n    \
@@ -62,7 +62,7 @@ fn add(number: usize) -> Request {
     request(&text, &json!({ "x": "*fp32" }), &json!({ "B": 64 }))
 }
 
-/// The verdict: whether it is accepted, and the line and column of the error.
+/// The verdict: whether the kernel is accepted, and the line and column of the error.
 fn verdict(answer: &Answer) -> (bool, Option<(u32, u32)>) {
     let place = answer.error.as_ref().and_then(|error| error.places.last()).map(|place| (place.1, place.2));
     (answer.accepted, place)
@@ -72,7 +72,7 @@ fn verdict(answer: &Answer) -> (bool, Option<(u32, u32)>) {
 const GIVEN: &str = include_str!("data/frontend_snippets.json");
 const MORE: &str = include_str!("data/frontend_more.json");
 
-/// A request that others may have come before.
+/// A request that may run in a process that has answered other requests before.
 fn in_series(request: Request) -> Request {
     Request { types: false, in_series: true, ..request }
 }
@@ -134,7 +134,7 @@ fn verdicts_in_series_are_those_of_the_table() {
     assert!(asked > 1000 && wrong.is_empty(), "{} of {asked}\n{}", wrong.len(), wrong.join("\n"));
 }
 
-/// What a program leaves behind is not held against the next one.
+/// A program does not influence the verdict on the next one.
 #[test]
 fn who_dies_in_a_series_is_asked_again_alone() {
     let mut session = Session::new(python());
@@ -164,7 +164,7 @@ fn who_dies_in_a_series_is_asked_again_alone() {
     }
 }
 
-/// Fresh environments with Triton and nothing else, one for each release that is there.
+/// Fresh environments that contain only Triton, one for each release that is available.
 #[test]
 fn verdicts_of_other_releases_are_those_of_the_table_without_torch() {
     let releases = std::env::var_os("WARPSMITH_TEST_TRITONS").expect("run the tests by `cargo xtask test`");
@@ -206,7 +206,7 @@ fn environment(folder: &Path, packages: &Path) -> PathBuf {
     python
 }
 
-/// A kernel that does not compile, each number another one.
+/// A kernel that does not compile; different numbers give different kernels.
 fn broken(number: usize) -> Request {
     let mut request = add(number);
     request.files[0].text = request.files[0].text.replace(&format!("+ {number}"), &format!("+ oops{number}"));
@@ -268,7 +268,7 @@ fn a_killed_process_costs_no_answer() {
     assert_eq!(children(std::process::id()), session.process().into_iter().collect::<Vec<_>>(), "one process is left");
 }
 
-/// The processes that a process has started and that still run.
+/// The running child processes of a process.
 fn children(of: u32) -> Vec<u32> {
     let tasks = std::fs::read_dir(format!("/proc/{of}/task")).unwrap();
     let read = |task: std::io::Result<std::fs::DirEntry>| {
@@ -339,7 +339,7 @@ fn an_interpreter_without_triton_says_so_in_one_line() {
     assert!(session.answer(add(0)).unwrap_err().contains("set `python` in warpsmith.toml"));
 }
 
-/// The question about a kernel of an example, with the stages that are wanted.
+/// The request for a kernel of an example, with the requested stages.
 fn example(text: &str, kernel: &str, device: &str, stages: &[&str]) -> Request {
     let source = Source::parse(text);
     let module = Module::build(&source);

@@ -1,6 +1,6 @@
-//! Published kernels: each error that a rule reports in them is a known, audited one.
+//! Tests on published kernels: each error that a rule reports in them is known and audited.
 //!
-//! `packages` downloads them.
+//! The module `packages` downloads the kernels.
 
 #![expect(clippy::unwrap_used, reason = "a test that panics fails, as it should")]
 

@@ -1,4 +1,4 @@
-//! `warpsmith doctor` with a real Triton.
+//! Tests of `warpsmith doctor` with a real Triton.
 
 use std::process::Command;
 

@@ -1,5 +1,5 @@
-//! An edited document is what a fresh one of the same text would be: its text, its lines, its trees, its model, what
-//! is known about its kernels, and its findings.
+//! Property tests of edited documents: an edited document equals a fresh one with the same text, in its text, lines,
+//! trees, model, kernel facts and findings.
 
 use std::sync::LazyLock;
 
@@ -27,7 +27,7 @@ const KERNEL: &str = "import triton\nimport triton.language as tl\n\n\n@triton.j
     rows[(4,)](run, run, run, SIZE)\n\n\n\
     if True:\n    @triton.jit\n    def nested(x):\n        helper(x)\n    nested[(1,)](run)\n";
 
-/// What is typed: also what opens, closes, indents, and every kind of line end.
+/// The texts that are inserted, including brackets, quotes, indentation and every kind of line end.
 const PIECES: [&str; 42] = [
     "",
     "x",
@@ -75,14 +75,14 @@ const PIECES: [&str; 42] = [
 
 #[derive(Clone, Debug)]
 struct Typed {
-    /// Where it starts and ends, as shares of the lines and columns there are; above 1 it is past the end.
+    /// The start and end of the edit, as fractions of the lines and columns of the text; above 1 they are past the end.
     start: (f64, f64),
     end: (f64, f64),
     text: String,
     encoding: Encoding,
     /// Whether the editor sends the whole new text.
     whole: bool,
-    /// Whether somebody looks at the tree afterwards.
+    /// Whether the tree is read after the edit.
     parse: bool,
 }
 
@@ -106,7 +106,7 @@ fn typed() -> impl Strategy<Value = Typed> {
     })
 }
 
-/// Lines as LSP has them: each with its end.
+/// The lines in the sense of LSP, each with its line end.
 fn lines(text: &str) -> Vec<&str> {
     let mut lines = Vec::new();
     let mut rest = text;
@@ -120,7 +120,7 @@ fn lines(text: &str) -> Vec<&str> {
     lines
 }
 
-/// The position that a share means, and the byte that LSP says it is.
+/// The position given by a fraction, and its byte offset according to LSP.
 fn place(text: &str, (line, column): (f64, f64), encoding: Encoding) -> (Position, usize) {
     let lines = lines(text);
     let number = (line * lines.len() as f64) as usize;
@@ -143,7 +143,7 @@ fn place(text: &str, (line, column): (f64, f64), encoding: Encoding) -> (Positio
 /// A node: kind, first and last byte, row and column, and whether it is an error or missing.
 type Facts = (u16, usize, usize, usize, usize, bool, bool);
 
-/// All nodes but the roots.
+/// All nodes except the roots.
 fn nodes<'a>(roots: impl Iterator<Item = Node<'a>>) -> Vec<Facts> {
     fn visit(cursor: &mut TreeCursor<'_>, out: &mut Vec<Facts>) {
         let (node, start) = (cursor.node(), cursor.node().start_position());
@@ -164,7 +164,7 @@ fn nodes<'a>(roots: impl Iterator<Item = Node<'a>>) -> Vec<Facts> {
     out
 }
 
-/// The tree of the whole text in one piece.
+/// The tree of the whole text, parsed at once.
 fn whole(text: &str) -> Tree {
     let mut parser = Parser::new();
     parser.set_language(&tree_sitter_python::LANGUAGE.into()).expect("the grammar fits");
@@ -175,7 +175,7 @@ fn findings(source: &Source, module: &Module) -> Vec<Diagnostic> {
     rules::check(&Context::new(source, module, Target::newest()).with_memory(memory()), &Selection::default())
 }
 
-/// Learned rules that look at much: values, names of the file, what else its text says.
+/// Learned rules that depend on a lot of state: values, names of the file, other text of it.
 fn memory() -> &'static Memory {
     static MEMORY: LazyLock<Memory> = LazyLock::new(|| {
         let patterns = [

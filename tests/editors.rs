@@ -1,7 +1,8 @@
-//! Other clients, set up as the manual says: Helix, Emacs with Eglot, and pytest-lsp show a finding, explain it and mend it.
+//! Tests of other clients, configured as in the manual: Helix, Emacs with Eglot, and pytest-lsp show, explain and fix a
+//! finding.
 //!
-//! They are brought to the machine from Debian's archive and from PyPI, once, below `target/`. Where that is not possible the tests
-//! fail and say so, unless `WARPSMITH_SKIP_EDITORS=1` is set.
+//! The clients are downloaded once from Debian's archive and from PyPI into `target/`. Where that is not possible the
+//! tests fail and say so, unless `WARPSMITH_SKIP_EDITORS=1` is set.
 
 #![expect(clippy::unwrap_used, reason = "a test that panics fails, as it should")]
 
@@ -26,7 +27,7 @@ fn said(output: &Output) -> String {
     format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
 }
 
-/// The folder of a client; `None` when the user wants none.
+/// The folder of a client; `None` when the user skips these tests.
 fn installed(client: &str) -> Option<PathBuf> {
     if std::env::var_os("WARPSMITH_SKIP_EDITORS").is_some_and(|value| value == "1") {
         eprintln!("skipped: WARPSMITH_SKIP_EDITORS is set");
@@ -49,7 +50,7 @@ fn installed(client: &str) -> Option<PathBuf> {
     Some(prefix)
 }
 
-/// The first block of code in a page of the manual.
+/// The first code block in this language on a page of the manual.
 fn configuration(page: &str, language: &str) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/src").join(page);
     let text = fs::read_to_string(path).unwrap();
@@ -57,7 +58,7 @@ fn configuration(page: &str, language: &str) -> String {
     block.split("```").next().unwrap().to_owned()
 }
 
-/// A user with a project of one file, and the server on the PATH.
+/// A user's home with a project of one file, and the server on the PATH.
 struct User(tempfile::TempDir);
 
 impl User {
@@ -76,7 +77,7 @@ impl User {
         self.0.path().join(name)
     }
 
-    /// Runs a client in the project; returns what it said.
+    /// Runs a client in the project; returns its output.
     fn run(&self, command: &mut Command) -> String {
         let path = std::env::var("PATH").unwrap();
         let output = command

@@ -1,5 +1,5 @@
-//! Runners are fenced in, whatever they do ends with them, and the next one works. Needs the interpreter that
-//! `cargo xtask test` prepares (`WARPSMITH_TEST_PYTHON`); no GPU.
+//! Tests of the sandbox: runners cannot leave it, everything they start ends with them, and the next runner works.
+//! Needs the interpreter that `cargo xtask test` prepares (`WARPSMITH_TEST_PYTHON`); no GPU.
 
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 #![expect(clippy::unwrap_used, reason = "a test that panics fails, as it should")]
@@ -13,10 +13,10 @@ use protocol::{Workload, read_frame, write_frame};
 use runtime::python::{Child, Ended, Forker, On};
 
 const TOKEN: u64 = 42;
-/// A child that has not ended after this never will.
+/// A child that has not ended after this time is taken to hang.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What acts may use.
+/// Imports and helpers for the actions below.
 const PREAMBLE: &str = "
 import ctypes, errno, os, resource, signal, socket, subprocess, sys, threading, time
 libc = ctypes.CDLL(None, use_errno=True)
@@ -27,7 +27,7 @@ def call(number, *arguments):
     return result
 ";
 
-/// Ends well if the act is refused.
+/// Checks that the action is refused.
 const REFUSED: &str = "
 try:
     act()
@@ -38,7 +38,7 @@ else:
     raise RuntimeError('it was let')
 ";
 
-/// Acts that a fenced process must not get away with, one expression each, and that anybody else does.
+/// Actions that a sandboxed process must not succeed with and that other processes can do, one expression each.
 const FORBIDDEN: &[(&str, &str)] = &[
     ("internet socket", "socket.socket()"),
     ("datagram socket", "socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)"),
@@ -82,7 +82,7 @@ const FORBIDDEN: &[(&str, &str)] = &[
     ),
 ];
 
-/// Acts that may be refused to others as well.
+/// Actions that may be refused to other processes as well.
 const PRIVILEGED: &[(&str, &str)] = &[
     ("trace the forker", "call(101, 16, FORKER, 0, 0)"),
     ("namespace of its own", "call(272, 0x10000000)"),
@@ -154,7 +154,7 @@ impl Bench {
         child
     }
 
-    /// Runs the code in a fenced child: what it said, and how it ended once its stream was closed.
+    /// Runs the code in a sandboxed child. Returns its reply, and how it ended once its stream was closed.
     fn run(&self, code: &str) -> (Option<RunnerReply>, Ended) {
         let mut child = self.start(code);
         let sealed = read_frame::<Sealed>(&mut child.stream);
@@ -163,7 +163,7 @@ impl Bench {
         (reply, child.wait(PATIENCE).unwrap().expect("the child has ended"))
     }
 
-    /// Runs the code, which ends its process.
+    /// Runs code that ends its process.
     fn end_of(&self, code: &str) -> Ended {
         let started = Instant::now();
         let mut child = self.start(code);
@@ -188,12 +188,12 @@ fn test_python() -> PathBuf {
     std::env::var_os("WARPSMITH_TEST_PYTHON").expect("run the tests by `cargo xtask test`").into()
 }
 
-/// The act is done while the file is loaded; the entry has only to be there.
+/// The action runs while the file is loaded; the entry only has to exist.
 fn workload() -> Workload {
     Workload { file: PathBuf::from("/"), entry: "entry".to_owned(), ..Workload::default() }
 }
 
-/// The fence is real, the device is not.
+/// Simulates the device; the sandbox is real.
 fn simulate() {
     static ONCE: std::sync::Once = std::sync::Once::new();
     #[expect(unsafe_code, reason = "nothing else reads the environment before the first forker is started")]
@@ -201,7 +201,8 @@ fn simulate() {
     ONCE.call_once(|| unsafe { std::env::set_var("WARPSMITH_FAKE_DEVICE", "toy") });
 }
 
-/// Whether this system has all of the fence. Elsewhere there is less to test: the doctor says what is missing.
+/// Whether this system supports all of the sandbox. Elsewhere there is less to test, and the doctor reports what is
+/// missing.
 fn is_whole() -> bool {
     fence::Kernel::running().missing().is_empty()
 }
@@ -241,7 +242,7 @@ fn forbidden_acts_are_refused() {
 }
 
 impl Bench {
-    /// Files that this bench wrote.
+    /// The number of files that this bench wrote.
     fn acts(&self) -> usize {
         let is_act = |name: &std::ffi::OsStr| Path::new(name).extension().is_some_and(|extension| extension == "py");
         std::fs::read_dir(self.path("readable")).unwrap().flatten().filter(|file| is_act(&file.file_name())).count()
@@ -263,7 +264,7 @@ impl Bench {
     }
 }
 
-/// What programs do in earnest goes on.
+/// Legitimate actions of programs still work.
 #[test]
 fn honest_work_is_let_through() {
     const HONEST: &[(&str, &str)] = &[
@@ -314,7 +315,7 @@ fn honest_work_is_let_through() {
     assert_eq!(ended.output.chars().count(), 4000);
 }
 
-/// Triton compiles for a real target behind the fence: neither compiling nor assembling needs a device.
+/// Triton compiles for a real target inside the sandbox: neither compiling nor assembling needs a device.
 #[test]
 fn triton_compiles_behind_the_fence() {
     let bench = Bench::new();

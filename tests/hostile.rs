@@ -1,4 +1,4 @@
-//! Texts that nobody writes by hand: no crash, no overflow of the stack, no hang.
+//! Tests with hostile texts: no crash, no stack overflow, no hang.
 
 #![expect(clippy::unwrap_used, reason = "a test that panics fails, as it should")]
 
@@ -9,15 +9,15 @@ use model::kernel::{MAX_TEXT, Module};
 use model::syntax::{Document, Encoding, Position, Source};
 use rules::{Context, Diagnostic, Selection};
 
-/// A kernel whose findings show that the rest of a text is still understood.
+/// A kernel whose findings show that the rest of a text is still analyzed.
 const WRONG: &str = "@triton.jit\ndef wrong(x):\n    tl.cidv(x, 2)\n\n\n";
 const HEADER: &str = "import triton\nimport triton.language as tl\n\n\n";
 
-/// Time on the processor. What takes a second in a release build takes some ten here; what grows with the square of the
-/// text takes minutes.
+/// A limit of CPU time. What takes a second in a release build takes about ten seconds here; an algorithm that is
+/// quadratic in the length of the text takes minutes.
 const LIMIT: Duration = Duration::from_secs(30);
 
-/// How long this thread has run; on systems that do not say, the time of day will do.
+/// The CPU time of this thread; on systems that do not report it, the elapsed time.
 fn time(begin: Instant) -> Duration {
     let statistics = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     let nanoseconds = statistics.split(' ').next().and_then(|number| number.parse().ok());
@@ -30,7 +30,7 @@ fn find(source: &Source, module: &Module) -> Vec<Diagnostic> {
     found.into_iter().filter(|finding| finding.message.contains("cidv")).collect()
 }
 
-/// The findings, from scratch and after an edit in the middle that is taken back.
+/// The findings of a fresh document, compared with those after an edit in the middle that is undone.
 fn check(text: &str) -> Vec<Diagnostic> {
     let now = Instant::now();
     let begin = time(now);
@@ -58,7 +58,7 @@ fn check(text: &str) -> Vec<Diagnostic> {
     found
 }
 
-/// A kernel with these lines, between two that have one finding each.
+/// A kernel with these lines, between two kernels that have one finding each.
 fn between(lines: &str) -> String {
     format!("{HEADER}{WRONG}@triton.jit\ndef k(x, n):\n    {lines}\n\n\n{WRONG}")
 }

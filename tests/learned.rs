@@ -1,4 +1,5 @@
-//! What patterns can ask, on programs with the verdicts of nine Triton releases: what is certain to be refused is never accepted.
+//! Tests of the predicates of patterns on programs with the verdicts of nine Triton releases: what a certain predicate
+//! flags is never accepted.
 
 #![expect(clippy::unwrap_used, reason = "a test that panics fails, as it should")]
 
@@ -16,8 +17,8 @@ use model::syntax::{Source, Span};
 use rules::learned::Pattern;
 use rules::{Context, Selection};
 
-/// What every release refuses, said with one or two predicates each; and how many rejections (one for each program and release) they match
-/// at least.
+/// Patterns with one or two predicates each for programs that every release rejects, with the least number of
+/// rejections (one for each program and release) that they must match.
 const REFUSED: &[(&str, usize)] = &[
     ("((attribute) @here (#unknown-member? @here))", 1022),
     ("(keyword_argument name: (identifier) @here (#unknown-keyword? @here))", 231),
@@ -90,7 +91,8 @@ fn what_is_certain_to_be_refused_is_never_accepted() {
     assert!(wrong.is_empty(), "{}\n{}", wrong.len(), wrong[..wrong.len().min(40)].join("\n"));
 }
 
-/// In published kernels the same patterns match nothing but what rules of the language, whose findings there are audited, call errors.
+/// In published kernels, the same patterns match only places that built-in language rules, whose findings there are
+/// audited, report as errors.
 #[test]
 fn published_kernels_are_left_alone() {
     let patterns: Vec<Pattern> = REFUSED.iter().map(|(text, _)| Pattern::compile(text).unwrap()).collect();

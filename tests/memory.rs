@@ -1,4 +1,4 @@
-//! `warpsmith memory` and what the other commands make of learned rules, run as users run them.
+//! Tests of `warpsmith memory`, and of the effect of learned rules on other commands.
 
 #![expect(clippy::unwrap_used, reason = "a test that panics fails, as it should")]
 
@@ -10,7 +10,7 @@ use learn::SkillMemory as _;
 use serde_json::Value;
 use store::Store;
 
-/// A memory file with a rule that is right.
+/// A memory file with a correct rule.
 const MEMORY: &str = r##"format = 1
 
 [S007]
@@ -44,7 +44,7 @@ fn json(text: &str) -> Value {
     serde_json::from_str(text).unwrap()
 }
 
-/// Proves the rule `S501`, as `warpsmith memory prove` does.
+/// Proves the rule `S501`, in the same way as `warpsmith memory prove`.
 fn promote(folder: &Folder) {
     let mut store = Store::of_user(&folder.path().join(".state/warpsmith")).unwrap();
     let rule = rules::learned::parse(MEMORY, &|_| None).unwrap().remove(0);
@@ -148,7 +148,7 @@ fn a_damaged_store_costs_no_check() {
     assert!(ran.out.contains("error[L009]"), "{}", ran.out);
 }
 
-/// With the real Triton of `WARPSMITH_TEST_PYTHON`.
+/// Uses the real Triton of `WARPSMITH_TEST_PYTHON`.
 #[test]
 fn what_triton_compiles_demotes_the_rule() {
     let python = std::env::var("WARPSMITH_TEST_PYTHON").expect("run the tests by `cargo xtask test`");

@@ -1,4 +1,4 @@
-//! Language models as the program meets them: through settings, proxies and keys in the environment.
+//! Tests of language models in the program: settings, proxies, and keys in the environment.
 
 #![expect(clippy::unwrap_used, reason = "a test that panics fails, as it should")]
 
@@ -15,7 +15,7 @@ use folder::Folder;
 
 const KEY: &str = "sk-planted-5c0ffee5deadbeef42";
 
-/// Answers one request; gives the port and, in the end, the first line of what came and the rest of it.
+/// Answers one request. Returns the port, and later the first line and the rest of the request.
 fn server(status: &'static str, body: String) -> (u16, JoinHandle<(String, String)>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -81,7 +81,7 @@ fn the_doctor_asks_through_the_proxy_of_the_environment() {
     assert!(rest.contains(&format!("authorization: bearer {KEY}")), "{rest}");
 }
 
-/// Neither in what is said, nor in the log at its loudest, nor in any file.
+/// The key appears neither in the output, nor in the most detailed log, nor in any file.
 #[test]
 fn the_key_is_nowhere_after_a_refusal() {
     let (port, thread) = server("401 Unauthorized", format!(r#"{{"error":{{"message":"bad key {KEY}"}}}}"#));
@@ -104,7 +104,7 @@ fn the_key_is_nowhere_after_a_refusal() {
     assert!(!String::from_utf8_lossy(&all).contains(&KEY[3..]));
 }
 
-/// Neither is a command of the settings run, nor anything sent, before somebody has agreed.
+/// Before the user has agreed, no command of the settings is run and nothing is sent.
 #[test]
 fn the_doctor_asks_nobody_unless_the_user_agrees() {
     let folder = Folder::new(&[(
@@ -129,7 +129,7 @@ fn a_machine_without_certificates_is_told_so() {
     assert!(ran.code == 1 && ran.out.contains("`ca-certificates`"), "{}", ran.out);
 }
 
-/// Each sets aside some 400 tokens and takes ten; there is room for one at a time, and for three in all.
+/// Each request reserves about 400 tokens and uses ten; the budget has room for one at a time, and for three in total.
 #[test]
 fn processes_share_the_budget_of_a_day() {
     let settings = "[model]\nprovider = 'scripted'\nscript = 'replies.toml'\n[model.budget]\nday-tokens = 410\n";

@@ -1,7 +1,7 @@
-//! Real Neovims: they show the diagnostics of a Triton file and apply a quick fix.
+//! Tests with real Neovims, which show the diagnostics of a Triton file and apply a quick fix.
 //!
-//! Neovim is brought to the machine from Debian's archive, once, below `target/`. Where that is not possible the tests
-//! fail and say so, unless `WARPSMITH_SKIP_NEOVIM=1` is set; `WARPSMITH_NEOVIM` names one that is there already.
+//! Neovim is downloaded once from Debian's archive into `target/`. Where that is not possible the tests fail and say
+//! so, unless `WARPSMITH_SKIP_NEOVIM=1` is set; `WARPSMITH_NEOVIM` names an installed Neovim to use instead.
 
 #![expect(clippy::unwrap_used, reason = "a test that panics fails, as it should")]
 
@@ -28,7 +28,7 @@ def scale(x_ptr, n, BLOCK: tl.constexpr):
     tl.store(x_ptr + offsets, factor, mask=offsets < n)
 "#;
 
-/// A file with a kernel that is launched when it is run.
+/// A file with a kernel that is launched when the file is run.
 const RUNS_ITSELF: &str = r#"import torch
 import triton
 import triton.language as tl
@@ -49,10 +49,10 @@ if __name__ == "__main__":
     double(torch.ones(9))
 "#;
 
-/// Neovim of today, and the oldest that the plugin is for.
+/// The current Neovim, and the oldest version that the plugin supports.
 const SUITES: [&str; 2] = ["forky", "trixie"];
 
-/// The server and the plugin: what is here, or what users get.
+/// The server and the plugin: those of this repository, or those that environment variables name.
 fn tested() -> (PathBuf, PathBuf) {
     let named = |name, here: PathBuf| std::env::var_os(name).map_or(here, PathBuf::from);
     let plugin = Path::new(env!("CARGO_MANIFEST_DIR")).join("editors/nvim");
@@ -64,7 +64,7 @@ fn said(output: &Output) -> String {
     format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
 }
 
-/// A Neovim of a Debian suite; `None` when the user wants none.
+/// The Neovim of a Debian suite; `None` when the user skips these tests.
 fn neovim(suite: &str) -> Option<PathBuf> {
     if std::env::var_os("WARPSMITH_SKIP_NEOVIM").is_some_and(|value| value == "1") {
         eprintln!("skipped: WARPSMITH_SKIP_NEOVIM is set");
@@ -95,12 +95,12 @@ fn neovim(suite: &str) -> Option<PathBuf> {
     Some(prefix.join("nvim"))
 }
 
-/// Runs a script of `tests/neovim/` with the plugin, the server, and further arguments; returns what it said.
+/// Runs a script of `tests/neovim/` with the plugin, the server and further arguments; returns its output.
 fn run(neovim: &Path, script: &str, home: &Path, arguments: &[&Path]) -> String {
     run_with(neovim, script, home, arguments, &[])
 }
 
-/// Runs a script with nothing of the user's own Neovim.
+/// Runs a script without the user's Neovim configuration.
 fn script(neovim: &Path, script: &Path, server: &Path, home: &Path, arguments: &[&Path]) -> Command {
     let mut command = Command::new(neovim);
     command.args(["--headless", "--clean", "-l"]).arg(script).arg(tested().1).arg(server).args(arguments);
@@ -179,7 +179,7 @@ fn project(settings: &str, name: &str, text: &str) -> (tempfile::TempDir, PathBu
 
 const SIMULATED: [(&str, &str); 1] = [("WARPSMITH_FAKE_DEVICE", "toy")];
 
-/// `:Warpsmith inspect` opens what the compiler makes of the kernel at the cursor; above it stands what it takes.
+/// `:Warpsmith inspect` opens the compiler's output for the kernel at the cursor, below the resources that it uses.
 #[test]
 fn neovim_opens_what_the_compiler_makes_of_a_kernel() {
     let text = FILE.replace("é = \"😀\"; factor = tl.float32(n)", "factor = n")
@@ -245,7 +245,7 @@ fn a_session_of_neovim_is_recorded() {
     recording.end("Neovim 0.12", "neovim.jsonl");
 }
 
-/// A search on a GPU as it was, played by a stand-in for the server: Neovim asks with what was measured, and makes that edit.
+/// A search recorded on a GPU, replayed by a fake server: Neovim asks with the measured speedup and applies that edit.
 #[test]
 fn neovim_shows_a_search_on_a_gpu_as_it_was() {
     let Some(neovim) = neovim("forky") else { return };

@@ -1,5 +1,5 @@
-//! Judging in a pool of GPUs through Ray: a real cluster on this machine, with simulated devices. Needs the interpreter that
-//! `cargo xtask test` prepares (`WARPSMITH_TEST_PYTHON`).
+//! Tests of judging in a pool of GPUs through Ray: a real cluster on this machine, with simulated devices. Needs the
+//! interpreter that `cargo xtask test` prepares (`WARPSMITH_TEST_PYTHON`).
 
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 #![expect(clippy::unwrap_used, reason = "a test that panics fails, as it should")]
@@ -33,7 +33,7 @@ const CANDIDATES: &[(&str, Edit<'_>)] = &[
 const EXPECTED: [(&str, &str); 5] =
     [("broken", "load"), ("exits", "died"), ("fails", "run"), ("faster", "accepted"), ("wrong", "output")];
 
-/// How often each candidate got each verdict, as `name verdict`.
+/// The number of times that each candidate got each verdict, by `name verdict`.
 fn counts<'a>(reports: impl IntoIterator<Item = &'a Report>) -> BTreeMap<String, usize> {
     let mut counts = BTreeMap::new();
     for report in reports {
@@ -174,7 +174,7 @@ fn what_is_no_pool_is_told_plainly() {
     assert!(code == Some(2) && said.contains("`evaluator.pool` must be `auto`, or an address"), "{said}");
 }
 
-/// The client's own code, with a stand-in for Ray: what it does for a candidate may not grow with the number of GPUs.
+/// Runs the client's own code with a fake Ray: the work for a candidate must not grow with the number of GPUs.
 #[test]
 fn a_client_does_not_look_at_all_gpus_for_each_candidate() {
     let simulation = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/pool/simulation.py");
@@ -193,7 +193,8 @@ fn candidates_go_where_they_should_and_are_called_back() {
     assert!(ran.status.success() && text(&ran.stderr).contains("\nOK"), "{}", text(&ran.stderr));
 }
 
-/// The whole of what the pool must show, some minutes long: with `WARPSMITH_POOL_FULL=1`. Its figures are in `docs/results/pool.md`.
+/// The complete test of the pool, which takes some minutes and runs with `WARPSMITH_POOL_FULL=1`. Its figures are in
+/// `docs/results/pool.md`.
 #[test]
 fn two_thousand_evaluations_come_once_each() {
     if std::env::var_os("WARPSMITH_POOL_FULL").is_none() {

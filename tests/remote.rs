@@ -1,5 +1,5 @@
-//! Judging through `evaluator.command`, on a simulated device: the same verdicts, whatever happens to the link. Needs the
-//! interpreter that `cargo xtask test` prepares (`WARPSMITH_TEST_PYTHON`).
+//! Tests of judging through `evaluator.command`, on a simulated device: the verdicts are the same, whatever happens to
+//! the link. Needs the interpreter that `cargo xtask test` prepares (`WARPSMITH_TEST_PYTHON`).
 
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 #![expect(clippy::unwrap_used, reason = "a test that panics fails, as it should")]
@@ -21,7 +21,8 @@ const CANDIDATES: &[(&str, Edit<'_>)] = &[
     ("exits", ("    return out\n", "    os._exit(0)\n")),
 ];
 
-/// Passes on what a worker says. The link breaks inside the second verdict: the first time, or with `always` each time.
+/// Forwards the output of a worker. The link breaks inside the second verdict: the first time, or with `always` each
+/// time.
 const RELAY: &str = r#"
 import os, subprocess, sys
 when, log, *command = sys.argv[1:]
@@ -80,7 +81,8 @@ while True:
     waiting.append(message["Judge"]["id"])
 "#;
 
-/// Four GPUs, which refuse every second candidate once they have all, and answer no other one in time. Keeps the texts of those that are called back.
+/// Four GPUs that refuse every second candidate once they have all, and answer no other one in time. Stores the texts
+/// of candidates that are withdrawn.
 const RECALLED: &str = r#"
 ready(64, 4)
 waiting, dropped = {}, []
@@ -156,7 +158,7 @@ fn verdicts(reports: &[Report]) -> Vec<Told> {
     reports.iter().map(of).collect()
 }
 
-/// Name and verdict of each candidate.
+/// The name and the verdict of each candidate.
 const EXPECTED: [(&str, &str); 5] =
     [("exits", "died"), ("fails", "run"), ("faster", "accepted"), ("mutates", "mutation"), ("wrong", "output")];
 
@@ -234,7 +236,7 @@ fn what_is_no_worker_is_told_plainly() {
     assert!(text(&ran.stdout).contains("set, not asked: through "), "{}", text(&ran.stdout));
 }
 
-/// The cores of this machine do not matter for how many are judged at once.
+/// The number of candidates judged at once does not depend on the cores of this machine.
 #[test]
 fn as_many_candidates_are_sent_at_once_as_the_other_machine_can_judge() {
     let project = Project::new(SCALE, &[]);

@@ -1,4 +1,5 @@
-//! What kernels take of a device, told by the command line with the real Triton of `WARPSMITH_TEST_PYTHON`.
+//! Tests of the resources that kernels use, printed by the command line with the real Triton of
+//! `WARPSMITH_TEST_PYTHON`.
 
 #![expect(clippy::unwrap_used, reason = "a test that panics fails, as it should")]
 
@@ -15,7 +16,7 @@ fn folder_of(text: &str) -> Folder {
     Folder::new(&[("warpsmith.toml", &settings), ("k.py", text)])
 }
 
-/// The first block of Python in a section of the page of C002.
+/// The first Python block in a section of the page of C002.
 fn example(heading: &str) -> String {
     let doc = rules::find("C002").unwrap().declaration.doc;
     let section = doc.split("## ").find(|section| section.starts_with(heading)).unwrap();

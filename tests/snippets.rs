@@ -1,5 +1,5 @@
-//! Short programs with the verdicts of nine Triton releases: no rule may call an error what a release accepts, and what a
-//! release rejects is found on the line that it names.
+//! Tests on short programs with the verdicts of nine Triton releases: no rule reports an error in a program that a
+//! release accepts, and the error of a rejected program is found on the line that the release names.
 
 #![expect(clippy::unwrap_used, reason = "a test that panics fails, as it should")]
 #![expect(clippy::print_stdout, reason = "the figures are what one runs it for")]
@@ -16,20 +16,21 @@ use model::syntax::Source;
 use rules::Severity;
 use serde_json::Value;
 
-/// How many percent of what a release rejects in the first set are flagged on the right line, at least.
+/// The least share of the programs rejected by a release, in the first set, that are flagged on the right line, in
+/// percent.
 const PERCENT: usize = 95;
 /// How many rejections of the second set (one for each program and release) are flagged on the right line, at least. A
 /// better analysis raises the number; a change that loses some must say why here.
 const FLAGGED: usize = 5345;
 
-/// What came out of one program, or of several.
+/// The results of one program, or of several.
 #[derive(Default)]
 struct Score {
-    /// By release: rejections with a line, and those of them that are flagged there.
+    /// By release, the number of rejections with a line and how many of them are flagged there.
     by_version: BTreeMap<String, (usize, usize)>,
-    /// Errors in what a release accepts.
+    /// Errors reported in programs that a release accepts.
     false_alarms: Vec<String>,
-    /// Rejections that are not flagged where they should be.
+    /// Rejections that are not flagged on the right line.
     missed: Vec<String>,
 }
 
@@ -78,7 +79,7 @@ fn judge(snippet: &Value) -> Score {
     score
 }
 
-/// The programs are shared out between threads: there are many.
+/// The programs are divided among threads, because there are many.
 fn judge_all(name: &str) -> Score {
     let snippets = snippets(name);
     assert!(snippets.len() > 300, "the data is there");

@@ -1,4 +1,4 @@
-//! Rules about the repository itself: layers, sizes, leftovers, generated files.
+//! Tests of the repository itself: layers, file sizes, leftovers and generated files.
 
 #![expect(clippy::unwrap_used, reason = "a test that panics fails, as it should")]
 
@@ -13,7 +13,7 @@ mod vscode;
 
 use std::path::{Path, PathBuf};
 
-/// Files get hard to read above the first number of lines; above the second they are not accepted.
+/// Files longer than the first number of lines are hard to read; files longer than the second are not accepted.
 const LONG: usize = 400;
 const TOO_LONG: usize = 500;
 
@@ -26,7 +26,7 @@ const ONLY_IN: &[(&str, &[&str])] =
 const PURE: &[&str] = &["crates/model/src/", "crates/rules/src/", "crates/ide/src/"];
 const IMPURE: &[&str] = &["std::fs", "std::process", "std::net", "std::env", "std::thread", "std::time"];
 
-/// The crates from the bottom to the top; each may use those before it.
+/// The crates from the bottom to the top; each may depend on those before it.
 const LAYERS: &[&str] = &[
     "base",
     "protocol",
@@ -50,7 +50,7 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// The repository's files with their texts, without what git ignores and without binary ones.
+/// The text files of the repository, without those that git ignores.
 fn files() -> Vec<(String, String)> {
     let walk = ignore::WalkBuilder::new(root())
         .hidden(false)
@@ -66,7 +66,7 @@ fn files() -> Vec<(String, String)> {
         .collect()
 }
 
-/// The code of the program and its crates, without comments and without tests.
+/// The code of the program and its crates, without comments and tests.
 fn code() -> Vec<(String, String)> {
     let is_code = |path: &str| {
         let is_ours = path.starts_with("src/") || (path.starts_with("crates/") && path.contains("/src/"));
@@ -83,7 +83,7 @@ fn assert_none(problems: &[String]) {
     assert!(problems.is_empty(), "\n{}\n", problems.join("\n"));
 }
 
-/// Whether `word` stands in `text`, and not as a part of a longer one.
+/// Whether `word` occurs in `text` as a whole word.
 fn names(text: &str, word: &str) -> bool {
     let is_word = |c: char| c.is_alphanumeric() || c == '_';
     text.match_indices(word).any(|(at, _)| {
@@ -105,7 +105,7 @@ fn lsp_and_the_command_line_have_their_own_libraries() {
     assert_none(&problems);
 }
 
-/// Cargo refuses a cycle; this refuses an arrow upwards that makes none yet.
+/// Cargo refuses cycles; this also refuses a dependency on a higher crate that makes no cycle yet.
 #[test]
 fn crates_depend_on_lower_ones_alone() {
     let mut problems = Vec::new();

@@ -1,8 +1,9 @@
-//! The type analysis against Triton's own front end: where both speak of an expression, they say the same.
+//! Tests of the type analysis against Triton's own front end: where both give an expression a type, the types are
+//! equal.
 //!
-//! `tests/oracle/expr_types.py` lowers published kernels with guessed signatures and writes the type of each expression.
-//! The analysis gets the same signatures as comments. CI compares liger-kernel; `WARPSMITH_TYPES=FILE` compares what the
-//! script wrote for other packages, whose folder `WARPSMITH_TYPES_ROOT` names.
+//! `tests/oracle/expr_types.py` compiles published kernels with guessed signatures and writes the type of each
+//! expression. The analysis gets the same signatures as comments. CI compares liger-kernel; `WARPSMITH_TYPES=FILE`
+//! compares the output of the script for other packages, whose folder `WARPSMITH_TYPES_ROOT` names.
 
 #![expect(clippy::unwrap_used, reason = "a test that panics fails, as it should")]
 
@@ -21,10 +22,10 @@ use model::syntax::Source;
 use serde_json::Value as Json;
 use warpsmith::workspace::Workspace;
 
-/// How many of 100 run-time values the analysis must know in liger-kernel.
+/// The least number of run-time values per 100 whose type the analysis must know in liger-kernel.
 const SPOKEN: usize = 80;
 
-/// What the script wrote, and the folder that its paths start from.
+/// The output of the script, and the folder to which its paths are relative.
 fn oracle() -> (String, PathBuf) {
     let named = |name: &str| std::env::var_os(name).map(PathBuf::from);
     if let Some(file) = named("WARPSMITH_TYPES") {
@@ -41,7 +42,7 @@ fn oracle() -> (String, PathBuf) {
     (std::fs::read_to_string(out).unwrap(), root.parent().unwrap().to_path_buf())
 }
 
-/// A type as the script writes it; `None` when it is not wholly known.
+/// A type as the script writes it; `None` when it is not completely known.
 fn text(value: &Value<'_>) -> Option<String> {
     match value {
         Value::Tile(tile) => tile_text(tile),

@@ -1,5 +1,5 @@
-//! `warpsmith verify` from its arguments to its verdicts, on a simulated device: everything real but the times. Needs the
-//! interpreter that `cargo xtask test` prepares (`WARPSMITH_TEST_PYTHON`).
+//! Tests of `warpsmith verify` from its arguments to its verdicts, on a simulated device: everything but the times is
+//! real. Needs the interpreter that `cargo xtask test` prepares (`WARPSMITH_TEST_PYTHON`).
 
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 #![expect(clippy::unwrap_used, reason = "a test that panics fails, as it should")]
@@ -41,9 +41,9 @@ use std::path::PathBuf;
 
 use judging::{Edit, FASTER, Project, Report, SCALE, WRONG, text};
 
-/// Nothing is changed.
+/// A candidate without any change.
 const SAME: Edit<'_> = ("BLOCK = 4\n", "BLOCK = 4\n");
-/// More programs, which the simulated device is slower with.
+/// More programs, with which the simulated device is slower.
 const SLOWER: Edit<'_> = ("BLOCK = 4\n", "BLOCK = 1\n");
 const LAUNCH: &str = "    scale_kernel[grid](x, out, x.stride(0), x.stride(1), columns, BLOCK=BLOCK)\n";
 const RETURN: &str = "    return out\n";
@@ -287,7 +287,7 @@ fn what_cannot_be_judged_is_said_with_another_status() {
     }
 }
 
-/// Wrong from the 300th row on, and faster.
+/// A candidate that is faster, but wrong from the 300th row on.
 const NARROW: Edit<'_> = (
     "BLOCK = 4\n    rows, columns = x.shape\n",
     "BLOCK = 16\n    rows, columns = x.shape\n    rows = min(rows, 300)\n",
@@ -343,7 +343,7 @@ print(ran.stdout, ran.stderr)
 sys.exit(77 if found else ran.returncode)
 "#;
 
-/// A program that can be started, in the project's folder.
+/// Writes an executable file into the project's folder.
 fn program(project: &Project, name: &str, text: &str) -> PathBuf {
     project.write(name, text);
     let path = project.path(name);
@@ -387,7 +387,7 @@ fn winners_run_under_the_checker_of_memory() {
     assert!((&*said, checks) == ("accepted", 0) && notes.contains("not on this machine"), "{said} {notes}");
 }
 
-/// Sums of rows, in single precision alone.
+/// Sums of rows, in single precision only.
 const TOTAL: &str = "
 import torch
 import triton

@@ -1,10 +1,11 @@
-//! A real VS Code: its workbench in a browser, and its extension host, with the extension as users install it.
+//! Tests with a real VS Code: its workbench in a browser, and its extension host, with the extension as users install
+//! it.
 //!
-//! VS Code and the extension's packages are brought to the machine from npm, a browser from Debian's archive unless there is one,
-//! once, below `target/`. Where that is not possible the tests fail and say so, unless `WARPSMITH_SKIP_VSCODE=1` is set. Pictures
-//! of the sessions are left in `target/tmp/vscode-shots/`; `PICTURES=$PWD/editors/vscode/media/pictures` renews those of the READMEs,
-//! which are of a search on a GPU.
-//! `SESSIONS=$PWD/tests/gpu/sessions` renews the recorded session, which `tests/gpu/replay.py` plays again.
+//! VS Code and the extension's packages are downloaded once from npm, and a browser from Debian's archive unless there
+//! is one, into `target/`. Where that is not possible the tests fail and say so, unless `WARPSMITH_SKIP_VSCODE=1` is
+//! set. Pictures of the sessions are left in `target/tmp/vscode-shots/`. `PICTURES=$PWD/editors/vscode/media/pictures`
+//! renews the pictures of the READMEs, which show a search on a GPU.
+//! `SESSIONS=$PWD/tests/gpu/sessions` renews the recorded session, which `tests/gpu/replay.py` replays.
 
 #![expect(clippy::unwrap_used, reason = "a test that panics fails, as it should")]
 

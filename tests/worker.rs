@@ -1,4 +1,4 @@
-//! The worker's modules of Python, by their own tests. They need the torch of `WARPSMITH_TEST_PYTHON`.
+//! Runs the tests of the worker's Python modules, which need the torch of `WARPSMITH_TEST_PYTHON`.
 
 #![expect(clippy::unwrap_used, reason = "a test that panics fails, as it should")]
 

@@ -1,11 +1,11 @@
-//! A folder of files in which the program is run as users run it.
+//! A temporary folder of files in which tests run the program.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-/// A folder of files to run the program in.
+/// A temporary folder of files in which the program is run.
 pub(crate) struct Folder(tempfile::TempDir);
 
 pub(crate) struct Ran {
@@ -59,7 +59,7 @@ impl Folder {
         }
     }
 
-    /// Paths with lines of what `check` finds.
+    /// The findings of `check`, as paths with line numbers.
     pub(crate) fn found(&self, arguments: &[&str]) -> Vec<String> {
         let ran = self.run(&[&["check", "--format", "json"], arguments].concat());
         assert!(ran.code < 2, "{}", ran.err);

@@ -1,11 +1,11 @@
-//! A project with an original and candidates, judged on a simulated device.
+//! A project with an original and candidates, which are judged on a simulated device.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use serde_json::Value;
 
-/// Twice its argument, whatever its strides are.
+/// A kernel that doubles its argument, for all strides.
 pub(crate) const SCALE: &str = r#"
 import os
 import subprocess
@@ -37,18 +37,18 @@ def scale(x):
     return out
 "#;
 
-/// A candidate: what is replaced in the original, and by what.
+/// A candidate: the text of the original that is replaced, and its replacement.
 pub(crate) type Edit<'a> = (&'a str, &'a str);
 
-/// Fewer programs, which the simulated device is faster with.
+/// Fewer programs, with which the simulated device is faster.
 pub(crate) const FASTER: Edit<'_> = ("BLOCK = 4\n", "BLOCK = 16\n");
-/// Other numbers.
+/// A candidate with wrong results.
 pub(crate) const WRONG: Edit<'_> = ("y = x * 2.0", "y = x * 2.5");
 
 pub(crate) struct Project(tempfile::TempDir);
 
 impl Project {
-    /// `original.py`, and each candidate in the folder `candidates` by its name.
+    /// Writes `original.py`, and each candidate by its name into the folder `candidates`.
     pub(crate) fn new(original: &str, candidates: &[(&str, Edit<'_>)]) -> Self {
         let project = Self(tempfile::tempdir().unwrap());
         // The folder is its own workspace, wherever temporary folders are.
@@ -71,7 +71,7 @@ impl Project {
         std::fs::write(self.path(name), text).unwrap();
     }
 
-    /// Modules in the folder `first` come before those that are installed.
+    /// Runs `verify`. Modules in the folder `first` take precedence over installed ones.
     pub(crate) fn verify(&self, args: &[&str]) -> Output {
         self.verify_with(&[], args)
     }
@@ -81,7 +81,7 @@ impl Project {
         self.command(&args).envs(variables.iter().copied()).output().unwrap()
     }
 
-    /// The program in the project's folder, with the test's Python and the simulated device.
+    /// A command that runs the program in the project's folder, with the test's Python and the simulated device.
     pub(crate) fn command(&self, args: &[&str]) -> Command {
         let python = test_python();
         let mut command = Command::new(env!("CARGO_BIN_EXE_warpsmith"));
@@ -95,7 +95,7 @@ impl Project {
         command
     }
 
-    /// Verdicts on all candidates, judged in one process, and the exit status.
+    /// Judges all candidates in one process. Returns the reports and the exit status.
     pub(crate) fn batch(&self, args: &[&str]) -> (Vec<Report>, Option<i32>) {
         self.batch_with(&[], args)
     }
@@ -111,7 +111,7 @@ impl Project {
     }
 }
 
-/// What `verify --json` prints of a candidate.
+/// The output of `verify --json` for a candidate.
 pub(crate) struct Report(pub(crate) Value);
 
 impl Report {
@@ -121,13 +121,13 @@ impl Report {
         path.file_stem().unwrap().to_string_lossy().into_owned()
     }
 
-    /// `accepted`, `undecided`, or the reason of a refusal.
+    /// `accepted`, `undecided`, or the reason why the candidate is refused.
     pub(crate) fn said(&self) -> &str {
         let verdict = self.0["verdict"].as_str().unwrap();
         if verdict == "refused" { self.0["reason"].as_str().unwrap() } else { verdict }
     }
 
-    /// The checks, by name, and whether each passed.
+    /// The names of the checks, and whether each passed.
     pub(crate) fn checks(&self) -> Vec<(String, bool)> {
         let all = self.0["checks"].as_array().unwrap().iter();
         all.map(|check| (check["name"].as_str().unwrap().to_owned(), check["passed"].as_bool().unwrap())).collect()

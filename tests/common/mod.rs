@@ -1,4 +1,4 @@
-//! What the tests over whole programs share.
+//! Helpers that the end-to-end tests share.
 
 use model::api::Target;
 use model::kernel::Module;

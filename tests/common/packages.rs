@@ -1,4 +1,4 @@
-//! Published packages, downloaded with pip and kept under `target/corpora`; nothing of them is committed.
+//! Published packages, downloaded with pip and kept under `target/corpora`. They are not committed.
 
 #![expect(clippy::unwrap_used, reason = "a test that panics fails, as it should")]
 

@@ -1,4 +1,4 @@
-//! Sessions that were on a GPU, played again by a stand-in for the server: `tests/gpu/standin.py`.
+//! Editor sessions recorded on a GPU, replayed by a fake server: `tests/gpu/standin.py`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,19 +7,19 @@ use serde_json::Value;
 
 use crate::recording::write_program;
 
-/// What a session tells of itself.
+/// The contents of a recorded session.
 pub(crate) struct Played {
     kept: PathBuf,
-    /// The file as it was opened.
+    /// The text of the file when it was opened.
     pub(crate) before: String,
-    /// The file with the edit that was made.
+    /// The text of the file after the edit.
     pub(crate) after: String,
-    /// What the edit is called, with what was measured.
+    /// The title of the edit, with the measured speedup.
     pub(crate) title: String,
 }
 
 impl Played {
-    /// One of `tests/gpu/sessions/`.
+    /// Reads one of the sessions in `tests/gpu/sessions/`.
     pub(crate) fn new(name: &str) -> Self {
         let kept = gpu().join("sessions").join(name);
         let said: Vec<Value> = fs::read_to_string(&kept)
@@ -53,7 +53,7 @@ fn gpu() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/gpu")
 }
 
-/// The text with edits made. It is ASCII, as is all that is edited in sessions: one byte is one unit.
+/// A text with edits applied. All texts of the sessions are ASCII, so a byte is a UTF-16 code unit.
 fn edited(before: &str, edits: &[Value]) -> String {
     let starts: Vec<usize> =
         std::iter::once(0).chain(before.match_indices('\n').map(|(newline, _)| newline + 1)).collect();

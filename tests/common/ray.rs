@@ -1,4 +1,4 @@
-//! A real Ray cluster of several nodes on this machine, with simulated devices.
+//! A real Ray cluster with several nodes on this machine, with simulated devices.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
@@ -9,10 +9,10 @@ use std::time::{Duration, Instant};
 
 use crate::judging::{Project, test_python};
 
-/// The release that the pool is tested with.
+/// The version of Ray that the pool is tested with.
 const RAY: &str = "ray[client]==2.60.0";
 
-/// An interpreter with Ray beside what the test's Python has, made on first use (a download of 80 MB).
+/// An interpreter with Ray and the packages of the test's Python, created on first use (a download of 80 MB).
 pub(crate) fn pool_python() -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("../pool-venv");
     let (python, stamp) = (folder.join("bin/python"), folder.join("installed"));
@@ -39,15 +39,15 @@ pub(crate) struct Cluster {
     process: Child,
     stdin: Option<ChildStdin>,
     stdout: BufReader<ChildStdout>,
-    /// Of Ray's own protocol.
+    /// The address for Ray's own protocol.
     pub(crate) address: String,
-    /// Of Ray's client.
+    /// The address for Ray's client.
     pub(crate) client_address: String,
     _folder: tempfile::TempDir,
 }
 
 impl Cluster {
-    /// A node with one device for each of these models.
+    /// A cluster with a node that has one device for each of these models.
     pub(crate) fn start(models: &[&str]) -> Self {
         Self::start_with(models, &[])
     }
@@ -79,7 +79,7 @@ impl Cluster {
         Self { process, stdin, stdout, address, client_address, _folder: folder }
     }
 
-    /// What happens to a node: `cut`, `mend` or `kill`; or to all: `restart`.
+    /// Disturbs a node: `cut`, `mend` or `kill`; or all of them: `restart`.
     pub(crate) fn tell(&mut self, what: &str, node: usize) {
         writeln!(self.stdin.as_mut().unwrap(), "{what} {node}").unwrap();
         let mut done = String::new();
@@ -101,7 +101,7 @@ impl Drop for Cluster {
     }
 }
 
-/// The program in the project's folder, without a GPU of its own, with a Python that has Ray.
+/// A command that runs the program in the project's folder, without a GPU of its own, with a Python that has Ray.
 pub(crate) fn without_gpu(project: &Project, args: &[&str]) -> Command {
     let mut command = project.command(args);
     command
@@ -113,7 +113,7 @@ pub(crate) fn without_gpu(project: &Project, args: &[&str]) -> Command {
     command
 }
 
-/// Has the project judged in a pool.
+/// Configures the project to be judged in a pool.
 pub(crate) fn judge_in(project: &Project, address: &str, more: &str) {
     project.write("warpsmith.toml", &format!("[evaluator]\npool = {address:?}\n{more}\n"));
 }

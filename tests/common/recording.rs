@@ -1,20 +1,21 @@
-//! Sessions of editors, written down: `SESSIONS=$PWD/tests/gpu/sessions` keeps what the tests record, for `tests/gpu/replay.py`.
+//! Recordings of editor sessions. `SESSIONS=$PWD/tests/gpu/sessions` keeps what the tests record, for
+//! `tests/gpu/replay.py`.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The file of `examples/` that is optimized.
+/// The file of `examples/` that the sessions optimize.
 pub(crate) const FILE: &str = "layer_norm.py";
-/// A search that soon ends, for a simulated device.
+/// Settings of a short search on a simulated device.
 const SETTINGS: &str = "[compiler]\ntarget = 'cuda:90'\n[optimize]\ncandidates = 2\nparallel = 2\n[optimize.search]\nsmall-steps = 0\nlarge = 1.0\n";
 
-/// A session in a folder.
+/// A session that is being recorded in a folder.
 pub(crate) struct Recording(PathBuf);
 
 impl Recording {
-    /// Puts a kernel into the folder, and beside the folder a server that writes down what it says and hears.
+    /// Copies a kernel into the folder, and writes a server beside the folder that logs all messages.
     pub(crate) fn new(folder: &Path, server: &Path) -> Self {
         let python = std::env::var("WARPSMITH_TEST_PYTHON").expect("run the tests by `cargo xtask test`");
         fs::copy(Path::new(env!("CARGO_MANIFEST_DIR")).join("examples").join(FILE), folder.join(FILE)).unwrap();
@@ -30,7 +31,7 @@ impl Recording {
         recording
     }
 
-    /// What is started instead of the server.
+    /// The program that is started instead of the server.
     pub(crate) fn server(&self) -> PathBuf {
         self.0.with_extension("server")
     }
@@ -39,7 +40,7 @@ impl Recording {
         self.0.with_extension("jsonl")
     }
 
-    /// Makes a session of what was said. It is kept where the user wants it.
+    /// Writes the session from the logged messages, and keeps it if `SESSIONS` is set.
     pub(crate) fn end(&self, editor: &str, name: &str) {
         let kept = std::env::var_os("SESSIONS")
             .map_or_else(|| self.0.with_extension("session"), |kept| PathBuf::from(kept).join(name));
@@ -70,7 +71,7 @@ impl Recording {
     }
 }
 
-/// Writes a program that can be started.
+/// Writes an executable file.
 pub(crate) fn write_program(path: &Path, text: &str) {
     fs::write(path, text).unwrap();
     fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();

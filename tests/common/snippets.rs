@@ -1,8 +1,8 @@
-//! Short programs with what nine Triton releases say of them.
+//! Short programs with the verdicts of nine Triton releases.
 
 use serde_json::Value;
 
-/// The programs of a file.
+/// The programs in a file.
 pub(crate) fn snippets(name: &str) -> Vec<Value> {
     let path = format!("{}/tests/data/{name}.json", env!("CARGO_MANIFEST_DIR"));
     let mut data: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
@@ -12,7 +12,7 @@ pub(crate) fn snippets(name: &str) -> Vec<Value> {
     }
 }
 
-/// The program with the types and values that it was compiled for, as the comment that says so.
+/// The text of a program, with the types and values that it was compiled for in a signature comment.
 pub(crate) fn program(snippet: &Value) -> String {
     let mut comment = "# warpsmith: signature k:".to_owned();
     let parameters = |kind: &str| snippet[kind].as_object().unwrap().clone();
@@ -25,7 +25,7 @@ pub(crate) fn program(snippet: &Value) -> String {
     format!("{}\n{comment}\n", snippet["source"].as_str().unwrap())
 }
 
-/// A value as Python writes it.
+/// A value as a Python literal.
 fn literal(value: &Value) -> String {
     match value {
         Value::Null => "None".to_owned(),
@@ -39,7 +39,7 @@ fn literal(value: &Value) -> String {
     }
 }
 
-/// What each release says.
+/// The verdict of each release.
 pub(crate) fn verdicts(snippet: &Value) -> impl Iterator<Item = (&str, &Value)> {
     // Releases that say the same may stand together.
     let verdicts = snippet["results"].as_object().unwrap().iter();

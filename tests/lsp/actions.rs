@@ -1,4 +1,4 @@
-//! Quick fixes, suppressions, and the offer to optimize.
+//! Tests of quick fixes, suppressions, and the offer to optimize.
 
 use serde_json::{Value, json};
 
@@ -10,7 +10,7 @@ fn action<'a>(actions: &'a [Value], title: &str) -> &'a Value {
     actions.iter().find(|action| action["title"] == title).unwrap_or_else(|| panic!("no `{title}` in {titles:?}"))
 }
 
-/// The only edit of an action, of a versioned document.
+/// The only edit of an action, which must be for a versioned document.
 fn versioned<'a>(action: &'a Value, document: &Document) -> &'a Value {
     let changes = action["edit"]["documentChanges"].as_array().unwrap();
     assert_eq!(changes.len(), 1);

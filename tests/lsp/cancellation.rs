@@ -1,4 +1,4 @@
-//! Requests that the client no longer wants, and rules that crash.
+//! Tests of requests that the client cancels, and of rules that crash.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
@@ -9,7 +9,7 @@ use warpsmith::server::Tools;
 
 use crate::harness::{BAD, Setup};
 
-/// A server whose check waits until it is let go, and counts.
+/// A server whose check blocks until the test releases it, and counts its runs.
 fn gated() -> (Tools, mpsc::Sender<()>, Arc<AtomicUsize>) {
     let (gate, wait) = mpsc::channel::<()>();
     let (wait, count) = (Mutex::new(wait), Arc::new(AtomicUsize::new(0)));

@@ -1,4 +1,4 @@
-//! The compiler tier, with the real Triton of `WARPSMITH_TEST_PYTHON`.
+//! Tests of the compiler tier, with the real Triton of `WARPSMITH_TEST_PYTHON`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -35,7 +35,7 @@ fn python() -> String {
     std::env::var("WARPSMITH_TEST_PYTHON").expect("run the tests by `cargo xtask test`")
 }
 
-/// Opens a file for which rules of these families speak.
+/// Opens a file with the rules of these families enabled.
 fn open(setup: Setup, select: &[&str], text: &str) -> (Client, Document) {
     let settings = json!({ "select": select, "python": python(), "compiler": { "delay": 5 } });
     let mut client = setup.options(json!({ "settings": settings })).start();
@@ -43,7 +43,7 @@ fn open(setup: Setup, select: &[&str], text: &str) -> (Client, Document) {
     (client, document)
 }
 
-/// What is published once the compiler has spoken, too, which may be before the rules have.
+/// The diagnostics published after the compiler has answered, which may be before the rules have.
 fn compiled(client: &mut Client, document: &Document) -> Vec<Value> {
     let found = client.published(document);
     if found.is_empty() { client.published(document) } else { found }

@@ -1,4 +1,4 @@
-//! What is offered while typing, and the signature of the call around the cursor.
+//! Tests of completion, and of the signature of the call at the cursor.
 
 use serde_json::{Value, json};
 
@@ -22,7 +22,7 @@ fn version(version: &str) -> Value {
     json!({ "settings": { "tritonVersion": version } })
 }
 
-/// The items that are offered behind the first `at`.
+/// The completion items after the first `at`.
 fn offered(client: &mut Client, document: &Document, at: &str) -> Vec<Value> {
     let mut list = client.ask_behind("textDocument/completion", document, at);
     if list.is_null() {
@@ -40,7 +40,7 @@ fn has(items: &[Value], label: &str) -> bool {
     items.iter().any(|item| item["label"] == label)
 }
 
-/// The parameter that is marked in a signature.
+/// The active parameter of a signature.
 fn marked(help: &Value) -> &str {
     let signature = &help["signatures"][0];
     let at = help["activeParameter"].as_u64().unwrap() as usize;

@@ -1,4 +1,4 @@
-//! What a diagnostic says, and diagnostics that are asked for.
+//! Tests of the contents of diagnostics, and of pulled diagnostics.
 
 use std::sync::Arc;
 

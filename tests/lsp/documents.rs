@@ -1,4 +1,4 @@
-//! Texts follow the editor's edits, also its odd ones. Diagnostics are pushed for exactly the versions there are.
+//! Tests of document synchronization, including unusual edits. Diagnostics are published only for existing versions.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! What is shown under the cursor.
+//! Tests of hover texts.
 
 use serde_json::json;
 

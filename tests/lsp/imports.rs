@@ -1,4 +1,4 @@
-//! What a kernel imports from another file: its type, its place, and what happens when that file changes.
+//! Tests of what a kernel imports from another file: its type, its definition, and changes of that file.
 
 use serde_json::{Value, json};
 
@@ -34,7 +34,7 @@ fn open(setup: Setup) -> (Client, Document) {
     (client, document)
 }
 
-/// Makes the helper give a tile of another size.
+/// Changes the tile size in the helper.
 fn change(client: &Client) {
     let text = OP.replace("x.to(tl.float32)", "tl.zeros([32], tl.float32)");
     std::fs::write(client.path("pkg/op.py"), text).unwrap();

@@ -1,4 +1,4 @@
-//! What Triton's compiler makes of a kernel, opened from the editor, with the real Triton of `WARPSMITH_TEST_PYTHON`.
+//! Tests of the compiler output of a kernel, opened from the editor, with the real Triton of `WARPSMITH_TEST_PYTHON`.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! Which interpreter is asked, what becomes of it when that changes, and what the client is told of it.
+//! Tests of the choice of the interpreter, of changes to it, and of the state that the client receives.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::harness::{Client, Document, Setup, codes};
 
-/// A kernel that Triton refuses and no rule speaks of.
+/// A kernel that Triton rejects and that no rule flags.
 const KERNEL: &str = "import triton\nimport triton.language as tl\n\n\n# warpsmith: signature x=*fp16 B=64\n@triton.jit\ndef k(x, B: \
     tl.constexpr):\n    i = tl.arange(0, B)\n    tl.store(x + i, tl.load(x + i, eviction_policy='never'))\n";
 
@@ -15,7 +15,7 @@ fn python() -> PathBuf {
     std::env::var_os("WARPSMITH_TEST_PYTHON").expect("run the tests by `cargo xtask test`").into()
 }
 
-/// A new environment without anything in it.
+/// A new, empty environment.
 fn venv(folder: &Path) {
     let made = Command::new(python()).args(["-m", "venv", "--without-pip"]).arg(folder).status();
     assert!(made.unwrap().success());
@@ -27,7 +27,7 @@ fn packages(folder: &Path) -> PathBuf {
     String::from_utf8(output.stdout).unwrap().trim().into()
 }
 
-/// Installs parts of Triton in an environment: links to that of the tests.
+/// Installs parts of Triton in an environment, as links to the test's Triton.
 fn install(folder: &Path, parts: &[&str]) {
     let code = "import importlib.metadata as m; print(m.distribution('triton')._path)";
     let output = Command::new(python()).args(["-c", code]).output().unwrap();
@@ -61,7 +61,7 @@ fn state(client: &mut Client) -> Value {
     client.request("warpsmith/status", json!({}))["compiler"].take()
 }
 
-/// Waits until the client is told of this state.
+/// Waits until the client receives this state.
 fn told(client: &mut Client, state: &str) -> Value {
     let is_wanted =
         |message: &Value| message["method"] == "warpsmith/status" && message["params"]["compiler"]["state"] == state;
@@ -238,7 +238,7 @@ fn the_process_keeps_to_its_share_of_the_cores() {
     }
 }
 
-/// How many cores the process that asks Triton may use when the setting says `cores`.
+/// The number of cores that the worker process may use when the setting is `cores`.
 fn allowed_to_worker(cores: usize) -> usize {
     let settings = json!({ "select": ["C"], "python": python(), "compiler": { "delay": 1, "cores": cores } });
     let mut client = Setup::new().options(json!({ "settings": settings })).start();
@@ -250,7 +250,7 @@ fn allowed_to_worker(cores: usize) -> usize {
     allowed_to(&worker.unwrap().to_string())
 }
 
-/// How many cores a process may use.
+/// The number of cores that a process may use.
 fn allowed_to(process: &str) -> usize {
     let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap();
     let allowed = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed:")).unwrap();

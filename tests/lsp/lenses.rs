@@ -1,4 +1,4 @@
-//! To optimize, above kernels and the functions that launch them.
+//! Tests of the lenses to optimize, above kernels and the functions that launch them.
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -11,7 +11,7 @@ use warpsmith::server::Tools;
 use crate::harness::{BAD, Client, Document, Setup};
 use crate::optimize::{gated, open, setup, tools};
 
-/// The lenses of a document: lines that they stand above, from 0, titles and commands.
+/// The lenses of a document: line (from 0), title and command.
 fn lenses(client: &mut Client, document: &Document) -> Vec<(u64, String, Value)> {
     let lenses = client.request("textDocument/codeLens", json!({ "textDocument": { "uri": document.uri } }));
     let of = |lens: &Value| {

@@ -1,4 +1,4 @@
-//! From the first request to the end of the process.
+//! Tests of the server's life, from the first request to the end of the process.
 
 use std::process::{Command, Stdio};
 use std::sync::Arc;
@@ -142,7 +142,7 @@ fn nothing_but_the_protocol_goes_to_standard_output_and_logs_go_to_standard_erro
     client.wait_for_log("a client is there");
 }
 
-/// It takes a moment to look for devices; whoever shows the status is told when they are known.
+/// Looking for devices takes a moment, so a client that shows the status is notified when they are known.
 #[test]
 fn the_status_names_the_device_or_why_there_is_none() {
     let named = |name: &str| Device { name: name.to_owned(), capability: (9, 0), uuid: String::new() };
@@ -166,7 +166,7 @@ fn the_status_names_the_device_or_why_there_is_none() {
     }
 }
 
-/// It is what candidates are judged on, whatever this machine has; who does not trust the folder judges nothing.
+/// Candidates are judged in the pool, whatever devices this machine has. Without trust in the folder nothing is judged.
 #[test]
 fn the_status_names_the_pool_that_is_set() {
     for trusted in [true, false] {

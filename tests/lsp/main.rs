@@ -1,4 +1,4 @@
-//! The language server, spoken to as editors do: most tests run the real program over pipes; those that need a scripted
+//! End-to-end tests of the language server over LSP. Most run the real program over pipes; those that need a scripted
 //! search or a rule that crashes run the same server in this process.
 
 #![expect(clippy::unwrap_used, reason = "tests fail by panicking")]

@@ -1,10 +1,10 @@
-//! Messages that are not what they should be.
+//! Tests of malformed messages.
 
 use serde_json::json;
 
 use crate::harness::{BAD, Client, Setup};
 
-/// The server still works.
+/// Asserts that the server still works.
 fn assert_alive(client: &mut Client) {
     let document = client.open("alive.py", BAD);
     assert_eq!(client.published(&document).len(), 1);

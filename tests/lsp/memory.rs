@@ -1,4 +1,4 @@
-//! Learned rules: shown, disputed, muted and demoted, with the real Triton of `WARPSMITH_TEST_PYTHON`.
+//! Tests of learned rules: shown, disputed, muted and demoted, with the real Triton of `WARPSMITH_TEST_PYTHON`.
 
 use learn::SkillMemory as _;
 use std::path::Path;
@@ -24,7 +24,7 @@ def k(x, n, B: tl.constexpr):
 const TRUE: &str = "mask=i < n)";
 const FALSE: &str = "mask=i < n, never=1)";
 
-/// A promoted rule that flags what this pattern matches.
+/// A promoted rule that flags the matches of this pattern.
 fn rule(name: &str, pattern: &str) -> LearnedRule {
     LearnedRule {
         code: "S501".to_owned(),
@@ -45,12 +45,12 @@ fn rule(name: &str, pattern: &str) -> LearnedRule {
     }
 }
 
-/// Wrong: every release has it.
+/// A wrong rule: every release accepts what it flags.
 fn wrong() -> LearnedRule {
     rule("no-abs", "((attribute) @here (#api? @here \"tl.abs\"))\n")
 }
 
-/// Right: no release takes it.
+/// A correct rule: no release accepts what it flags.
 fn right() -> LearnedRule {
     rule("no-never", "(keyword_argument name: (identifier) @here (#eq? @here \"never\") (#unknown-keyword? @here))\n")
 }
@@ -77,7 +77,7 @@ fn accepted(state: &Path) -> Vec<Accepted> {
     all
 }
 
-/// A server whose compiler waits so long, in milliseconds.
+/// A server whose compiler tier waits for this delay, in milliseconds.
 fn start(state: &Path, delay: u64, select: &[&str], more: &Value) -> Client {
     let python = std::env::var("WARPSMITH_TEST_PYTHON").expect("run the tests by `cargo xtask test`");
     let mut settings = json!({ "select": select, "python": python, "compiler": { "delay": delay } });
@@ -98,7 +98,7 @@ fn command(client: &mut Client, command: &str, argument: &Value) -> Value {
     client.request("workspace/executeCommand", json!({ "command": command, "arguments": [argument] }))
 }
 
-/// The argument of the command of the action with a title that begins so.
+/// The command argument of the action whose title begins with this text.
 fn argument(actions: &[Value], title: &str) -> (String, Value) {
     let titles: Vec<&str> = actions.iter().map(|action| action["title"].as_str().unwrap()).collect();
     let at = titles.iter().position(|known| known.starts_with(title)).unwrap_or_else(|| panic!("{titles:?}"));

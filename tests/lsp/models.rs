@@ -1,4 +1,5 @@
-//! What a language model that is set adds: kernels for functions that launch none, and a question before anything is sent.
+//! Tests of what a configured language model adds: kernels for functions that launch none, and a question before
+//! anything is sent.
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};

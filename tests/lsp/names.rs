@@ -1,4 +1,4 @@
-//! Definitions, references, highlights, symbols, and what names are.
+//! Tests of definitions, references, highlights, symbols and semantic tokens.
 
 use serde_json::{Value, json};
 
@@ -107,7 +107,7 @@ fn symbols_are_a_tree_or_a_list() {
     assert_eq!(symbols[4]["location"]["range"], range(&document, "BLOCK: tl.constexpr", "BLOCK: tl.constexpr"));
 }
 
-/// A document's tokens in words: text, type and modifiers.
+/// The tokens of a document: text, type and modifiers.
 fn tokens(client: &mut Client, document: &Document, range: Option<Value>) -> Vec<String> {
     let legend = client.initialize_result["capabilities"]["semanticTokensProvider"]["legend"].clone();
     let mut params = json!({ "textDocument": { "uri": document.uri } });

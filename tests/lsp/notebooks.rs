@@ -1,4 +1,4 @@
-//! Notebooks: the cells are one program, and each has its own diagnostics.
+//! Tests of notebooks: the cells form one program, and each cell has its own diagnostics.
 
 use serde_json::{Value, json};
 
@@ -22,7 +22,7 @@ const IMPORTS: &str = "%load_ext autoreload\nimport triton\nimport triton.langua
 const KERNEL: &str = "!echo 'é😀' \\\n  more\n@triton.jit\ndef k(x, n):\n    %time\n    tl.store(x, tl.float32(n))\n";
 const LAUNCH: &str = "files = !ls\nk[(1,)](x, 3)";
 
-/// Opens a notebook of a markup cell and three code cells.
+/// Opens a notebook with a markup cell and three code cells.
 fn open(client: &mut Client) -> [Document; 3] {
     let cells = json!([cell("a"), { "kind": 1, "document": cell_uri("text") }, cell("b"), cell("c")]);
     let texts = json!([item("a", IMPORTS), item("b", KERNEL), item("c", LAUNCH)]);

@@ -1,4 +1,4 @@
-//! Jobs with a scripted search: progress, cancellation, and what becomes of the offer.
+//! Tests of optimization jobs with a scripted search: progress, cancellation, and the offer.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,12 +21,12 @@ pub(super) fn tools(search: Arc<Search>) -> Tools {
     Tools { optimize: search, ..machine() }
 }
 
-/// A search that is let go by the test, and then finds a launch with larger blocks.
+/// A search that waits for the test and then finds a launch with larger blocks.
 pub(super) fn gated() -> (Tools, mpsc::Sender<()>) {
     gated_with(found)
 }
 
-/// The same with another end.
+/// The same search with another result.
 pub(super) fn gated_with(found: fn(&Request) -> Outcome) -> (Tools, mpsc::Sender<()>) {
     let (gate, wait) = mpsc::channel::<()>();
     let wait = Mutex::new(wait);
@@ -68,14 +68,14 @@ pub(super) fn found(request: &Request) -> Outcome {
     }
 }
 
-/// What [`found`] makes of a text.
+/// The result of [`found`] for a text.
 pub(super) fn faster(text: &str) -> String {
     text.replace("BLOCK=64", "BLOCK=128")
 }
 
 const LABEL: &str = "1.83× faster: 200 → 110 µs, 95 % 1.79–1.86, Test GPU";
 
-/// A client that shows progress and lets the server edit.
+/// A client that shows progress and lets the server apply edits.
 pub(super) fn setup() -> Setup {
     Setup::new().full().capabilities(&json!({
         "window": { "workDoneProgress": true },
@@ -83,7 +83,7 @@ pub(super) fn setup() -> Setup {
     }))
 }
 
-/// One that also asks the user about annotated edits.
+/// A client that also asks the user to confirm annotated edits.
 pub(super) fn annotating() -> Setup {
     let annotations = json!({ "changeAnnotationSupport": { "groupsOnLabel": true } });
     setup().capabilities(&json!({ "workspace": { "workspaceEdit": annotations } }))
@@ -106,7 +106,7 @@ fn action(client: &mut Client, document: &Document, at: &str) -> Value {
     actions.into_iter().find(|action| action["kind"] == "refactor.rewrite").unwrap_or_default()
 }
 
-/// Runs the command of the offer; returns the job.
+/// Runs the command of the offer; returns the id of the job.
 pub(super) fn start(client: &mut Client, document: &Document) -> String {
     let command = action(client, document, "def scale")["command"].take();
     assert_eq!(command["arguments"], json!([{ "uri": document.uri, "kernel": "scale" }]));
@@ -114,7 +114,7 @@ pub(super) fn start(client: &mut Client, document: &Document) -> String {
     answer["job"].as_str().unwrap().to_owned()
 }
 
-/// Accepts the progress of a job and looks at its begin.
+/// Accepts the progress of a job and checks its beginning.
 pub(super) fn accept_progress(client: &mut Client, job: &str) {
     let create = client.server_message("window/workDoneProgress/create");
     assert_eq!(create["params"]["token"], job);
@@ -125,7 +125,7 @@ pub(super) fn accept_progress(client: &mut Client, job: &str) {
     assert_eq!(begin["value"], value);
 }
 
-/// The end of the progress; reports before it are counted.
+/// Reads the progress until its end, and counts the reports before it.
 pub(super) fn end_of_progress(client: &mut Client) -> (Option<String>, usize) {
     for reports in 0.. {
         let value = client.notification("$/progress")["value"].take();
@@ -443,7 +443,7 @@ fn without_a_device_the_reason_is_shown() {
     assert_eq!(action(&mut client, &document, "import triton"), Value::Null);
 }
 
-/// Where candidates are judged elsewhere, this machine needs no device.
+/// If candidates are judged on another machine, this one needs no device.
 #[test]
 fn an_evaluator_elsewhere_does_without_a_device_here() {
     let missing = || Devices::Missing("no GPU here".to_owned());

@@ -1,4 +1,4 @@
-//! Edits are made in the order in which they were sent, whatever comes between them.
+//! Tests that edits are applied in the order in which they were sent, whatever other requests come between them.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::harness::{BAD, Document, Setup};
 
 const EDITS: usize = 2000;
 
-/// A server whose only finding is what it believes the text to be.
+/// A server whose only finding is the text that it has.
 fn mirror() -> Tools {
     let check = |context: &rules::Context<'_>, _: &rules::Selection| {
         let declaration = &find("L002").unwrap().declaration;
@@ -20,7 +20,7 @@ fn mirror() -> Tools {
     Tools { check: Arc::new(check), ..Tools::default() }
 }
 
-/// A small generator of numbers: the edits are the same each time.
+/// A small random number generator with a fixed seed.
 struct Numbers(u64);
 
 impl Numbers {
@@ -35,7 +35,7 @@ impl Numbers {
 const PIECES: [&str; 12] =
     ["x", "é", "😀", "\n", "\r\n", "\r", "    ", "(", "'''", "tl.float32(n)", "# warpsmith: ignore[L002]", ""];
 
-/// A random edit of `text`, which is made there; the change to send, with columns in the encoding.
+/// Applies a random edit to `text`, and returns the change to send, with columns in the encoding.
 fn random_edit(text: &mut String, numbers: &mut Numbers, utf8: bool) -> Value {
     let from = numbers.below(text.len() + 1);
     let start = (from..=text.len()).find(|&at| is_place(text, at)).unwrap();
@@ -47,12 +47,12 @@ fn random_edit(text: &mut String, numbers: &mut Numbers, utf8: bool) -> Value {
     json!({ "range": range, "text": piece })
 }
 
-/// Whether a position can name byte `at`: inside of a character or of a line's end there is no place.
+/// Whether a position can refer to byte `at`; it cannot inside a character or a line end.
 fn is_place(text: &str, at: usize) -> bool {
     text.is_char_boundary(at) && !(text[..at].ends_with('\r') && text[at..].starts_with('\n'))
 }
 
-/// The position of byte `at`, by LSP's idea of lines.
+/// The LSP position of byte `at`.
 fn position(text: &str, at: usize, utf8: bool) -> Value {
     let before = text[..at].replace("\r\n", "\n\n").replace('\r', "\n");
     let line = text[..at].replace("\r\n", "\n").replace('\r', "\n").matches('\n').count();
@@ -61,7 +61,7 @@ fn position(text: &str, at: usize, utf8: bool) -> Value {
     json!({ "line": line, "character": column })
 }
 
-/// The text that the server has, by its only diagnostic.
+/// The text that the server has, read from its only diagnostic.
 fn text_of(diagnostics: &Value) -> &str {
     diagnostics[0]["message"].as_str().unwrap()
 }

@@ -1,4 +1,5 @@
-//! Recording a workload from the editor: what is offered, run, told and stopped, and that nothing runs unasked.
+//! Tests of recording a workload from the editor: offers, runs, messages and cancellation. Nothing runs without the
+//! user's request.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -14,7 +15,7 @@ use crate::harness::{BAD, Client, Document, Setup, machine};
 
 type Record = dyn Fn(&ToRecord, &dyn Fn() -> bool) -> Result<Recorded, RecordingError> + Send + Sync;
 
-/// A kernel in a file that runs itself, and leaves a mark when it does.
+/// A kernel in a file that runs itself and writes a marker when it does.
 const SCALE: &str = r#"import torch
 import triton
 import triton.language as tl
@@ -53,7 +54,7 @@ fn call(count: u64) -> Workload {
     Workload { file, entry, count, launches: vec![launch], ..Workload::default() }
 }
 
-/// The offers to record at a place.
+/// The offers to record at a position.
 fn offers(client: &mut Client, document: &Document, at: &str) -> Vec<Value> {
     let actions = client.actions(document, &document.range_of(at), &[]);
     actions.into_iter().filter(|action| action["kind"] == "warpsmith.record").collect()
@@ -63,7 +64,7 @@ fn titles(client: &mut Client, document: &Document, at: &str) -> Vec<String> {
     offers(client, document, at).iter().map(|action| action["title"].as_str().unwrap().to_owned()).collect()
 }
 
-/// Opens a file, and waits until recording is offered.
+/// Opens a file and waits until recording is offered.
 fn open(client: &mut Client, name: &str, text: &str) -> Document {
     let document = client.open(name, text);
     client.published(&document);
@@ -87,7 +88,7 @@ fn accept_progress(client: &mut Client, job: &str, title: &str) {
     assert_eq!(begin, json!({ "kind": "begin", "title": title, "cancellable": true, "percentage": 0 }));
 }
 
-/// What the end of the progress says.
+/// The message at the end of the progress.
 fn end_of_progress(client: &mut Client) -> Option<String> {
     loop {
         let value = client.notification("$/progress")["value"].take();

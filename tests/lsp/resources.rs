@@ -1,4 +1,4 @@
-//! What kernels take of a device, with the real Triton of `WARPSMITH_TEST_PYTHON`.
+//! Tests of the resources that kernels use, with the real Triton of `WARPSMITH_TEST_PYTHON`.
 
 use std::sync::Arc;
 
@@ -45,7 +45,7 @@ fn start(compiler: &Value) -> Client {
     Setup::new().full().tools(tools).capabilities(&refreshes).options(json!({ "settings": settings })).start()
 }
 
-/// Opens a file and waits until the front end has taken its kernel.
+/// Opens a file and waits until the front end has accepted its kernel.
 fn accepted(client: &mut Client, name: &str, text: &str) -> Document {
     let document = client.open(name, text);
     client.published(&document);
@@ -53,13 +53,13 @@ fn accepted(client: &mut Client, name: &str, text: &str) -> Document {
     document
 }
 
-/// The client is told to ask for lenses again.
+/// Waits until the client is asked to refresh its lenses.
 fn refreshed(client: &mut Client) {
     let request = client.server_message("workspace/codeLens/refresh");
     client.reply(&request, Value::Null);
 }
 
-/// The titles above kernels.
+/// The titles of the lenses above kernels.
 fn titles(client: &mut Client, document: &Document) -> Vec<String> {
     let title = |lens: &Value| lens["command"]["title"].as_str().unwrap().to_owned();
     lenses(client, document).iter().map(title).collect()

@@ -1,4 +1,4 @@
-//! `warpsmith/search`: what a client that draws searches is told, and what others are not.
+//! Tests of `warpsmith/search`, the notifications for clients that draw searches.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -48,7 +48,7 @@ fn client(search: impl Fn(&Request, &dyn Observer) -> Result<Outcome, OptimizeEr
     Setup::new().full().options(options).tools(tools(Arc::new(search)))
 }
 
-/// All that is told of a search, until it has ended.
+/// All notifications about a search, up to the one that ends it.
 fn told(client: &mut Client, job: &str) -> Vec<Value> {
     let mut all = Vec::new();
     loop {
@@ -62,7 +62,7 @@ fn told(client: &mut Client, job: &str) -> Vec<Value> {
     }
 }
 
-/// The place of the first message that has something.
+/// The index of the first message for which `has` returns true.
 fn place(all: &[Value], has: impl Fn(&Value) -> bool) -> usize {
     all.iter().position(has).unwrap_or_else(|| panic!("{all:#?}"))
 }
@@ -112,7 +112,7 @@ fn nothing_is_told_to_a_client_that_did_not_ask() {
     client.assert_silent();
 }
 
-/// However fast a search is: few messages, of few candidates, with short texts; and all of it is told.
+/// However fast a search is, it sends few messages, about few candidates, with short texts, and leaves nothing out.
 #[test]
 fn what_is_told_is_bounded_in_size_and_rate() {
     const COUNT: usize = 200;

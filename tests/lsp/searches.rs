@@ -1,4 +1,4 @@
-//! What the editor offers around searches: those of a function, with settings, that go on; reports; changes of an older text.
+//! Tests of the commands around searches: with settings, resumed searches, reports, and edits of an older text.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -11,7 +11,7 @@ use crate::optimize::{
     accept_progress, annotating, end_of_progress, faster, found, gated, gated_with, open, setup, start, tools,
 };
 
-/// A search that finds nothing, and keeps what it was asked for.
+/// A search that finds nothing and keeps its request.
 fn noting() -> (Setup, Arc<Mutex<Vec<Request>>>) {
     let seen: Arc<Mutex<Vec<Request>>> = Arc::default();
     let kept = Arc::clone(&seen);
@@ -22,7 +22,7 @@ fn noting() -> (Setup, Arc<Mutex<Vec<Request>>>) {
     (Setup::new().full().tools(tools(Arc::new(search))), seen)
 }
 
-/// The titles of what is offered to optimize, with their commands.
+/// The titles and commands of the offers to optimize.
 fn offered(client: &mut Client, document: &Document, at: &str) -> Vec<(String, Value)> {
     let actions = client.actions(document, &document.range_of(at), &[]);
     let rewrites = actions.into_iter().filter(|action| action["kind"] == "refactor.rewrite");
@@ -181,7 +181,7 @@ fn a_change_of_an_older_text_is_shown() {
     client.assert_silent();
 }
 
-/// The end of a search that a model has seen.
+/// The result of a search whose speedup is predicted by the model.
 fn predicted(request: &Request) -> Outcome {
     let mut outcome = found(request);
     let speedup = &mut outcome.offer.as_mut().unwrap().speedup;
@@ -189,7 +189,8 @@ fn predicted(request: &Request) -> Outcome {
     outcome
 }
 
-/// Whoever confirms an annotated edit may never read its label; nobody takes what was neither run nor checked without a question.
+/// A user who confirms an annotated edit may never read its label, so a candidate that was neither run nor checked is
+/// offered only after a question.
 #[test]
 fn what_a_model_predicts_is_asked_about_first() {
     for (choice, applies) in [(json!({ "title": "Apply" }), true), (Value::Null, false)] {

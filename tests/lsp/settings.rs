@@ -1,10 +1,10 @@
-//! Settings: from the editor at start and later, from files, and ones that cannot be used.
+//! Tests of settings: from the editor at start and later, from files, and invalid ones.
 
 use serde_json::{Value, json};
 
 use crate::harness::{BAD, Setup, codes};
 
-/// The file with a second mistake, of another rule (L003).
+/// The file with a second mistake, found by another rule (L003).
 fn two_mistakes() -> String {
     BAD.replace("    mask = ", "    for i in range(n):\n        break\n    mask = ")
 }

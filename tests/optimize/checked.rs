@@ -1,4 +1,4 @@
-//! What is about to be offered runs under the checker of memory while everything else is asked of it.
+//! Tests that a candidate runs under the memory checker while its other checks run, before it is offered.
 
 use std::os::unix::fs::PermissionsExt;
 

@@ -1,5 +1,5 @@
-//! Recording and optimizing on a simulated device: everything real but the times. Needs the interpreter that
-//! `cargo xtask test` prepares (`WARPSMITH_TEST_PYTHON`).
+//! Tests of recording and optimizing on a simulated device: everything but the times is real. Needs the interpreter
+//! that `cargo xtask test` prepares (`WARPSMITH_TEST_PYTHON`).
 
 #![expect(clippy::unwrap_used, reason = "a test that panics fails, as it should")]
 
@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-/// Tests end their searches by a number of candidates: how many a time is enough for depends on the machine.
+/// Tests limit their searches by the number of candidates, because the time that a search needs depends on the machine.
 const BUDGET: &str = "300s";
 
 /// A kernel over rows, whose entry allocates its result.
@@ -74,7 +74,7 @@ impl Project {
         command
     }
 
-    /// A folder for temporary files, which is empty.
+    /// An empty folder for temporary files.
     fn temporary(&self) -> PathBuf {
         let folder = self.path(".tmp");
         std::fs::create_dir(&folder).unwrap();
@@ -357,7 +357,7 @@ fn stopping_leaves_the_file_alone_and_no_process_behind() {
     assert_eq!(std::fs::read_to_string(project.path("scale.py")).unwrap(), SCALE);
 }
 
-/// Waits until something holds.
+/// Waits until a condition holds.
 fn soon(otherwise: &str, holds: impl Fn() -> bool) {
     let deadline = Instant::now() + Duration::from_secs(30);
     while !holds() {

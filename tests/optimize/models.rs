@@ -1,4 +1,4 @@
-//! Searches that ask a language model: replies from a file, judged for real on the simulated device.
+//! Tests of searches with a language model: scripted replies, judged on the simulated device.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
@@ -51,7 +51,7 @@ fn report(project: &Project) -> Value {
     serde_json::from_slice(&project.run(&["report", "--format", "json"]).stdout).unwrap()
 }
 
-/// What a model says that is bad, broken or a cheat is refused and named; what is good is offered, with what all that has cost.
+/// Replies that are bad, broken or cheat are refused by name; good ones are offered, with the cost of all requests.
 #[test]
 fn of_bad_broken_cheating_and_good_replies_the_good_one_is_offered() {
     let broken = faster(64).replace("x * 2.0", "x * tl.twice");
@@ -129,7 +129,7 @@ fn skills_and_models_search_together() {
     assert!(models <= 4, "{models}");
 }
 
-/// A model that fails, or that nobody may ask, is no reason to fail.
+/// A search goes on when its model fails or may not be asked.
 #[test]
 fn a_search_goes_on_without_its_model() {
     let settings = settings(4, "").replace("share = 1.0", "share = 0.5");
@@ -151,7 +151,7 @@ fn an_editors_model_is_asked_in_editors_only() {
     assert!(summary.contains(expected), "{summary}");
 }
 
-/// Who says the same again and again is not paid for it without end.
+/// A model that repeats itself is not paid for without end.
 #[test]
 fn a_model_that_says_nothing_new_is_not_asked_for_ever() {
     let replies = reply(LARGE, "Larger tiles.").replace("text =", "again = true\ntext =")
@@ -215,7 +215,8 @@ fn contents(folder: &Path, out: &mut Vec<u8>) {
     }
 }
 
-/// Nothing is sent before the user has agreed; then the kernel is, and what else stands in the file is not. The key is nowhere.
+/// Nothing is sent before the user has agreed. Then only the kernel is sent, without the rest of the file, and the key
+/// appears nowhere.
 #[test]
 fn what_is_sent_was_agreed_to_and_the_key_is_nowhere() {
     let usage = json!({ "prompt_tokens": 900, "completion_tokens": 90 });
@@ -299,7 +300,8 @@ fn doubling(how: &str) -> String {
 
 const LAUNCH: &str = "out = torch.empty_like(x)\n    double_kernel[(triton.cdiv(x.numel(), 64),)](x, out, x.numel(), BLOCK=64)\n    return out\n";
 
-/// For a function that launches no kernel a model writes one: what leaves the work to torch is refused, what is right is judged like any other.
+/// For a function that launches no kernel, a model writes one. A kernel that leaves the work to torch is refused;
+/// others are judged as usual.
 #[test]
 fn kernels_are_written_for_functions_that_launch_none() {
     let file = "import torch\n\n# warpsmith: workload entry=double x=f32[300]\ndef double(x):\n    return x + x\n";
@@ -330,7 +332,7 @@ fn kernels_are_written_for_functions_that_launch_none() {
     assert!(text(&ran.stderr).contains("a language model can write one"), "{}", text(&ran.stderr));
 }
 
-/// A folder in the form of KernelBench is gone through, and what came of it is told by its figures.
+/// Searches all files of a folder in KernelBench's form, and reports the results with its figures.
 #[test]
 fn a_benchmark_is_told_by_its_figures() {
     let model = |how: &str| {

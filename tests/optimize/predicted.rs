@@ -1,4 +1,4 @@
-//! Without a GPU: candidates are compiled for one and ranked by a model of it.
+//! Tests without a GPU: candidates are compiled for one and ranked by the analytical model.
 
 use std::process::Output;
 

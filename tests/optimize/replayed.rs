@@ -1,4 +1,4 @@
-//! Recorded sessions of editors, replayed by the script that does so on a GPU.
+//! Tests that recorded editor sessions can be replayed by the script that replays them on a GPU.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};

@@ -1,4 +1,4 @@
-//! What searches remember and learn, how they go on, and how they wait.
+//! Tests of what searches store and learn, and how they resume and wait.
 
 use std::collections::BTreeMap;
 use std::process::{Command, Stdio};
@@ -8,9 +8,9 @@ use serde_json::Value;
 
 use crate::{Project, SCALE, is_empty, soon, text};
 
-/// What the first run writes down.
+/// The journal of the first run.
 const RUN: &str = ".warpsmith/runs/scale_kernel-1.jsonl";
-/// A grid that follows the tile size, in the words of tutorials.
+/// A grid that follows the tile size, as tutorials write it.
 const GRID_OF_TILES: &str = r#"lambda meta: (triton.cdiv(n, meta["BLOCK"]),)"#;
 
 /// A project whose search soon knows nothing else to try: nothing but the tile size can be turned, for this grid.
@@ -23,7 +23,7 @@ fn one_knob(grid: &str) -> Project {
     Project::new(&[("scale.py", &one_knob), ("warpsmith.toml", "[optimize]\nparallel = 2\n")])
 }
 
-/// The same, with so many candidates.
+/// The same project, with a limit on the number of candidates.
 fn few(count: usize) -> Project {
     let project = one_knob(GRID_OF_TILES);
     std::fs::write(project.path("warpsmith.toml"), format!("[optimize]\nparallel = 2\ncandidates = {count}\n"))
@@ -31,14 +31,14 @@ fn few(count: usize) -> Project {
     project
 }
 
-/// What a run has written down: its lines of one kind.
+/// The lines of one kind in the journal of the run.
 pub(crate) fn lines(project: &Project, what: &str) -> Vec<Value> {
     let text = std::fs::read_to_string(project.path(RUN)).unwrap_or_default();
     let lines = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
     lines.filter(|line| line["what"] == what).collect()
 }
 
-/// Waits until so many candidates are judged.
+/// Waits until `count` candidates are judged.
 pub(crate) fn judged(project: &Project, count: usize) {
     let deadline = Instant::now() + Duration::from_secs(200);
     while lines(project, "came").len() < count {
@@ -47,7 +47,7 @@ pub(crate) fn judged(project: &Project, count: usize) {
     }
 }
 
-/// Every candidate that was made was judged, once.
+/// Asserts that every candidate was judged exactly once.
 fn judged_once(project: &Project) {
     let ids = |what: &str| {
         let mut ids: Vec<u64> = lines(project, what).iter().map(|line| line["id"].as_u64().unwrap()).collect();

@@ -1,4 +1,4 @@
-//! Several candidates that one process judges, one after the other.
+//! Tests of processes that judge several candidates one after the other.
 
 use std::collections::BTreeSet;
 
@@ -8,14 +8,15 @@ use super::{BUDGET, Project, SCALE, text};
 
 const CANDIDATES: usize = 8;
 
-/// What a search says that may judge so many candidates by a process, and how many processes judged candidates in it.
+/// The result of a search that may judge `series` candidates per process, and the number of processes that judged
+/// candidates.
 fn searched(series: usize, kernel: &str) -> (Value, usize) {
     let (outcome, log) = logged(series, kernel);
     let named = log.split("candidate-").skip(1).filter_map(|rest| rest.split(['"', '\u{1b}', ' ']).next());
     (outcome, named.collect::<BTreeSet<_>>().len())
 }
 
-/// What it says, and what its log says of processes.
+/// The result of the search, and its log of processes.
 fn logged(series: usize, kernel: &str) -> (Value, String) {
     let settings = format!(
         "[optimize]\nrewrites = false\nparallel = 1\ncandidates = {CANDIDATES}\npatience = 0\n[optimize.search]\nseries = {series}\n"

@@ -1,4 +1,4 @@
-//! Calls of several sizes.
+//! Tests of searches over recorded calls of several sizes.
 
 use std::process::Command;
 

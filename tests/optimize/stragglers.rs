@@ -1,4 +1,4 @@
-//! Candidates that take much longer than the others.
+//! Tests of candidates that take much longer than the others.
 
 use super::{BUDGET, Project, SCALE, text};
 

@@ -1,4 +1,4 @@
-//! What is left where all that judges is killed, and what would have ended it with it.
+//! Tests of processes that remain after all judging processes were killed, including those that should have ended them.
 #![cfg(target_os = "linux")]
 
 use std::process::{Command, Stdio};

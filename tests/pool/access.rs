@@ -1,4 +1,4 @@
-//! Who may use a pool: what Ray offers, as the manual tells it.
+//! Tests of access control of a pool, as Ray offers it and the manual describes it.
 
 use std::path::Path;
 use std::process::Command;
@@ -7,13 +7,13 @@ use crate::CANDIDATES;
 use crate::judging::{Project, SCALE, text};
 use crate::ray::{Cluster, judge_in, without_gpu};
 
-/// What the program says with these variables, and its status.
+/// The output of the program with these variables, and its status.
 fn shown(project: &Project, args: &[&str], variables: &[(&str, &str)]) -> (Option<i32>, String) {
     let ran = without_gpu(project, args).envs(variables.iter().copied()).output().unwrap();
     (ran.status.code(), text(&[ran.stdout, ran.stderr].concat()))
 }
 
-/// It is judged there by whoever has these variables.
+/// Asserts that a candidate is judged in the pool with these variables.
 fn is_judged(project: &Project, variables: &[(&str, &str)]) {
     let (code, said) = shown(project, &["verify", "original.py", "candidates/faster.py", "--quick"], variables);
     assert!(code == Some(0) && said.contains("judged on toy (simulated), GPU 0 of"), "{variables:?}: {said}");
@@ -64,7 +64,7 @@ fn certificates_are_asked_for_and_handed_on() {
     }
 }
 
-/// Makes a certificate of this machine, signed by itself.
+/// Creates a self-signed certificate for this machine.
 fn certify(certificate: &Path, key: &Path) {
     let ran = Command::new("openssl")
         .args(["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost"])

@@ -1,4 +1,4 @@
-//! What breaks between a client and the cluster: the head, and the way there.
+//! Tests of broken connections between a client and the cluster, and of a head that fails.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -53,7 +53,7 @@ fn a_network_that_is_cut_costs_no_candidate() {
     }
 }
 
-/// Passes on what comes to a port, unless it is cut.
+/// Forwards connections to a port, unless they are cut.
 struct Relay {
     port: u16,
     line: Arc<Line>,
@@ -64,7 +64,7 @@ struct Line {
     is_cut: AtomicBool,
     cuts: AtomicUsize,
     streams: Mutex<Vec<TcpStream>>,
-    /// It is cut for so long when so many bytes more have gone there.
+    /// After this many more bytes the line is cut for this time.
     after: Mutex<Option<(usize, Duration)>>,
 }
 
@@ -89,12 +89,12 @@ impl Relay {
         Self { port, line }
     }
 
-    /// Breaks all connections, and lets nobody connect for so long.
+    /// Breaks all connections, and refuses new ones for this time.
     fn cut(&self, pause: Duration) {
         self.line.cut(pause);
     }
 
-    /// Does that when so many bytes have gone there.
+    /// Does the same once this many bytes have been forwarded.
     fn cut_after(&self, bytes: usize, pause: Duration) {
         *self.line.after.lock().unwrap() = Some((bytes, pause));
     }
@@ -118,7 +118,7 @@ impl Line {
         });
     }
 
-    /// So many bytes are to go there.
+    /// Counts bytes before they are forwarded, and cuts the line when its limit is reached.
     fn count(self: &Arc<Self>, bytes: usize) {
         let mut after = self.after.lock().unwrap();
         match after.take() {

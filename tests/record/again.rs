@@ -1,4 +1,4 @@
-//! What was recorded is made again.
+//! Tests that recorded calls can be replayed.
 
 use std::process::Command;
 

@@ -1,4 +1,4 @@
-//! How a program ends under the recorder.
+//! Tests of how a program ends under the recorder.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
@@ -29,7 +29,7 @@ except KeyboardInterrupt:
     raise
 ";
 
-/// What it prints and how it ends when it gets a signal.
+/// The output and exit status of the program when it gets a signal.
 fn ended_by(signal: i32) -> (String, Option<i32>) {
     let project = Project::new(&[("main.py", &format!("{HEAD}{WAITS}"))]);
     let command = project.command(&["record", "--", test_python().to_str().unwrap(), "main.py"]);

@@ -1,4 +1,4 @@
-//! Launches that come later than the first call.
+//! Tests of launches that come later than the first call.
 
 use serde_json::{Value, json};
 

@@ -1,5 +1,5 @@
-//! What the recorder notes of all the ways in which programs launch kernels, and that it can be run again. Everything real
-//! but the device. Needs the interpreter that `cargo xtask test` prepares (`WARPSMITH_TEST_PYTHON`).
+//! Tests of the recorder: the ways in which programs launch kernels, and whether the recording can be replayed.
+//! Everything but the device is real. Needs the interpreter that `cargo xtask test` prepares (`WARPSMITH_TEST_PYTHON`).
 
 #![expect(clippy::unwrap_used, reason = "a test that panics fails, as it should")]
 
@@ -365,7 +365,7 @@ for size in (10, 20, 20, 30, 40):
     assert!(counts.contains(&(20, 2)) && counts.len() == 6, "{counts:?}");
 }
 
-/// Recording draws no random numbers and leaves no trace in what the program computes.
+/// Recording draws no random numbers and does not change what the program computes.
 #[test]
 fn the_program_computes_the_same_under_the_recorder() {
     let main = format!(

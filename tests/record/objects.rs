@@ -1,4 +1,4 @@
-//! Arguments that are objects: what can be made again faithfully, and what cannot.
+//! Tests of arguments that are objects: those that can be recreated faithfully, and those that cannot.
 
 use serde_json::Value;
 

@@ -1,4 +1,5 @@
-//! What happens before the first call: the call that is wanted is recorded, and slow candidates are compiled beside themselves.
+//! Tests of what happens before the first call: the requested call is recorded, and slow candidates are compiled in
+//! parallel.
 
 use crate::judging::{Project, SCALE, text};
 

@@ -1,4 +1,4 @@
-//! What is not said in arguments: random numbers, the weights of models. And who keeps what from being watched.
+//! Tests of inputs that are not arguments: random numbers and the weights of models; and of candidates that hide them.
 
 use crate::judging::{Edit, FASTER, Project, Report, SCALE};
 use crate::{RETURN, SAME};
@@ -49,7 +49,7 @@ fn random_numbers_are_the_same_for_both() {
     assert_eq!(is_noted[..2], [false, true]);
 }
 
-/// What nobody can seed is no tolerance.
+/// Differences by random numbers that cannot be seeded are not a tolerance.
 #[test]
 fn an_original_that_cannot_be_repeated_says_nothing() {
     let loose = NOISY.replace("x.shape, device=x.device)", "x.shape, generator=OWN)") + "OWN = torch.Generator()\n";

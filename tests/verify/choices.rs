@@ -1,4 +1,4 @@
-//! What callers may say and nobody has recorded: other words, arguments that are left out, arguments that were.
+//! Tests of arguments that were not recorded: other strings, arguments left out, and arguments that the recording omits.
 
 use crate::judging::{Edit, Project};
 

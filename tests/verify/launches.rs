@@ -1,9 +1,9 @@
-//! Kernels that a comment launches by themselves, where there is torch and where there is none.
+//! Tests of kernels that are launched by a comment alone, with and without torch.
 
 use crate::SAME;
 use crate::judging::{Edit, Project, SCALE, text};
 
-/// A kernel that is launched by a comment alone.
+/// A kernel that only a comment launches.
 const KERNEL: &str = "
 import triton
 import triton.language as tl
@@ -41,7 +41,7 @@ const KERNELS: &[(&str, &str, &str, Edit<'_>)] = &[
     ("wrong", "output", "the recorded call: argument 2", (OUT, "    tl.store(out + at, -y, mask=mask)\n")),
 ];
 
-/// Where there is no torch, and where there is one.
+/// Runs with and without torch.
 #[test]
 fn a_kernel_is_judged_by_itself() {
     let edits: Vec<(&str, Edit<'_>)> = KERNELS.iter().map(|(name, _, _, edit)| (*name, *edit)).collect();

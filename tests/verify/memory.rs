@@ -1,4 +1,4 @@
-//! Memory of the device that runs out: others may have it.
+//! Tests of device memory that runs out, which other processes may be using.
 
 use crate::judging::{Edit, Project, SCALE};
 

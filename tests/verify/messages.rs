@@ -1,4 +1,4 @@
-//! What `verify` says when it cannot judge, and what it leaves behind when it is ended.
+//! Tests of the messages of `verify` when it cannot judge, and of what it leaves behind when it is ended.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::judging::{FASTER, Project, SCALE, text};
 use crate::{SAME, TOP};
 
-/// The object on standard output.
+/// The JSON object on standard output.
 fn told(ran: &Output) -> Value {
     let (out, err) = (text(&ran.stdout), text(&ran.stderr));
     serde_json::from_str(&out).unwrap_or_else(|_| panic!("no JSON: {out}\n{err}"))

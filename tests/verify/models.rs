@@ -1,4 +1,4 @@
-//! Files of KernelBench, whose models torch alone computes.
+//! Tests of KernelBench files, whose models are computed by torch alone.
 
 use crate::judging::{Project, text};
 

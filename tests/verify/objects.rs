@@ -1,4 +1,4 @@
-//! Results inside arrays, deques, sets and objects are compared to their last element, or nothing is said.
+//! Tests of results inside arrays, deques, sets and objects, which are compared completely or left undecided.
 
 use crate::judging::{Project, SCALE, text};
 use crate::{Expected, RETURN, ROOT, TOP};

@@ -1,5 +1,5 @@
-//! Kernels that cast to single precision whatever their inputs are: who is more exact than the original is right, who is less is
-//! not.
+//! Tests of kernels that cast to single precision for all inputs: a candidate that is more exact than the original is
+//! accepted, one that is less exact is not.
 
 use crate::judging::{Edit, Project};
 

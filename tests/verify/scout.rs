@@ -1,4 +1,4 @@
-//! What is known of the original does not depend on who asks first, nor on how many ask.
+//! Tests that the facts about the original do not depend on which candidate asks first, nor on how many ask.
 
 use crate::judging::{Edit, Project, SCALE, text};
 

@@ -1,4 +1,5 @@
-//! NaN that a kernel makes of what it multiplies by zero depends on its tiles; of other NaN candidates answer.
+//! Tests of NaN. Where a kernel multiplies it by zero, the result depends on the tile size; for other NaN a candidate
+//! is responsible.
 
 use crate::judging::{Edit, Project};
 

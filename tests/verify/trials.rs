@@ -1,4 +1,4 @@
-//! Calls that nobody has recorded: other numbers, other sizes, other contents; and what torch does in them.
+//! Tests of calls that were not recorded: other numbers, sizes and contents; and of what torch does in them.
 
 use crate::judging::{Edit, FASTER, Project, text};
 

@@ -1,9 +1,9 @@
-//! Autotuned kernels: they are measured in the recorded call alone, and every configuration is looked at.
+//! Tests of autotuned kernels: they are tuned in the recorded call only, and every configuration is checked.
 
 use crate::judging::{Edit, Project, Report};
 use crate::program;
 
-/// Three configurations, of which the first is the fastest. Whoever measures them more than once fails.
+/// Three configurations, of which the first is the fastest. Measuring them more than once fails.
 const TUNED: &str = r#"
 import torch
 import triton
@@ -77,7 +77,7 @@ fn what_is_wrong_with_a_configuration_of_the_original_is_told_and_no_reason_to_r
 
 const TUNER: &str =
     r#"@triton.autotune([triton.Config({"BLOCK": block}) for block in (4, 8, 16)], key=["columns"], do_bench=measure)"#;
-/// What its tuner could have chosen.
+/// The launch with one configuration, which the tuner could have chosen.
 const FIXED: &str = r#"@triton.heuristics({"BLOCK": lambda given: 16})"#;
 const FAR: &str = "return float(len(MEASURED))";
 const NEAR: &str = "return 1.0 + 0.01 * len(MEASURED)";
@@ -112,7 +112,7 @@ fn what_is_no_offer_is_held_against_the_originals_other_choices_too() {
     assert!(report.0["notes"].to_string().contains("scale_kernel with BLOCK: 512"), "{}", report.0);
 }
 
-/// Runs the call, and has something to say only of one in which each configuration was launched once before the one that is taken, between the
+/// Runs the call. It reports a result only if each configuration was launched once before the chosen one, between the
 /// tuner's hooks, and nothing was measured.
 const CHECKER: &str = r#"#!/usr/bin/env python3
 import subprocess, sys

@@ -1,4 +1,4 @@
-//! A process under a tool starts Python before it takes the device, so that others are timed meanwhile.
+//! Tests that a process under a tool starts Python before it takes the device, so that others are timed meanwhile.
 
 use crate::FASTER;
 use crate::judging::{Project, Report, SCALE};

@@ -345,7 +345,7 @@ fn named(node: Node<'_>) -> Vec<Node<'_>> {
     node.named_children(&mut cursor).filter(|child| child.kind() != "comment").collect()
 }
 
-/// The named children, and tokens that stand in a field, such as operators.
+/// The named children, and tokens that have a field name, such as operators.
 fn fielded<'t>(node: Node<'t>) -> Vec<(Option<&'t str>, Node<'t>)> {
     let mut cursor = node.walk();
     let mut found = Vec::new();

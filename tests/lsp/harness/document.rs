@@ -1,8 +1,8 @@
-//! The client's own copy of a text, with columns in UTF-16.
+//! The client's copy of a text, with columns in UTF-16.
 
 use serde_json::{Value, json};
 
-/// A document that the client has open.
+/// A document that the client has opened.
 #[derive(Clone, Debug)]
 pub(crate) struct Document {
     pub(crate) uri: String,
@@ -24,7 +24,7 @@ impl Document {
         json!({ "start": self.position(start), "end": self.position(start + text.len()) })
     }
 
-    /// The text with edits made, whose columns are UTF-16.
+    /// The text with edits applied, whose columns are in UTF-16.
     pub(crate) fn edited(&self, edits: &Value) -> String {
         let offset = |position: &Value| {
             let line = position["line"].as_u64().unwrap() as usize;

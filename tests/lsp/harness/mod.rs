@@ -1,4 +1,5 @@
-//! A client that checks every message: it fails on a message that a test did not look at, and on one that does not come.
+//! A client that checks every message: it fails on a message that a test did not read, and on an expected one that is
+//! missing.
 
 mod document;
 mod setup;
@@ -19,10 +20,10 @@ pub(crate) use document::Document;
 pub(crate) use setup::Setup;
 use transport::{Transport, block_on};
 
-/// How long to wait for a message that must come. Long: machines that run tests are slow and busy.
+/// The time to wait for a required message. It is long because test machines are slow and busy.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// A kernel with one mistake that is an error in every Triton version and has a fix, behind text that is not ASCII.
+/// A kernel with one mistake that is an error in every Triton version and has a fix, after text that is not ASCII.
 pub(crate) const BAD: &str = r#"import triton
 import triton.language as tl
 
@@ -39,16 +40,16 @@ def run(x, y):
     scale[(triton.cdiv(x.numel(), 64),)](x, y, x.numel(), BLOCK=64)
 "#;
 
-/// The mistake, the line that it is on, and what the fix makes of it.
+/// The mistake, its line, and the result of the fix.
 pub(crate) const MISTAKE: &str = "tl.float32(n)";
 pub(crate) const MISTAKE_LINE: u32 = 8;
 pub(crate) const MENDED: &str = "tl.cast(n, tl.float32)";
 
-/// The other end of the server.
+/// The client side of a connection to the server.
 pub(crate) struct Client {
     transport: Option<Transport>,
     inbox: mpsc::Receiver<Value>,
-    /// Messages that came while the test waited for another.
+    /// Messages that arrived while the test waited for another one.
     unread: VecDeque<Value>,
     next_id: i64,
     configuration: Option<Value>,
@@ -61,7 +62,7 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    /// The workspace's folder.
+    /// The workspace folder.
     pub(crate) fn folder(&self) -> &Path {
         self.folder.path()
     }
@@ -71,29 +72,29 @@ impl Client {
         self.folder.path().join(name)
     }
 
-    /// The address of a file in the folder.
+    /// The URI of a file in the folder.
     pub(crate) fn uri(&self, name: &str) -> String {
         format!("{}/{name}", self.root)
     }
 
-    /// The parameters that the handshake would send.
+    /// The parameters that the handshake sends.
     pub(crate) fn initialize_params(&self) -> Value {
         self.initialize_params.clone()
     }
 
-    /// What the client will answer when it is asked for settings.
+    /// Sets the answer to requests for settings.
     pub(crate) fn set_configuration(&mut self, settings: Value) {
         self.configuration = Some(settings);
     }
 
-    /// Writes bytes as they are.
+    /// Writes raw bytes.
     pub(crate) fn write_raw(&mut self, bytes: &[u8]) {
         if let Err(error) = self.transport.as_mut().unwrap().write(bytes) {
             panic!("the server closed its input: {error}\n{}", self.log());
         }
     }
 
-    /// Sends a message as it is.
+    /// Sends a message unchanged.
     pub(crate) fn send(&mut self, message: &Value) {
         let body = message.to_string();
         self.write_raw(format!("Content-Length: {}\r\n\r\n{body}", body.len()).as_bytes());
@@ -111,7 +112,7 @@ impl Client {
         self.next_id
     }
 
-    /// The answer to a request that was sent.
+    /// Waits for the answer to a request.
     pub(crate) fn answer(&mut self, id: i64) -> Result<Value, Value> {
         let is_answer = |message: &Value| message["id"] == id && message.get("method").is_none();
         let mut message = self.wait(&format!("the answer to request {id}"), is_answer);
@@ -149,7 +150,7 @@ impl Client {
         self.send(&json!({ "jsonrpc": "2.0", "id": request["id"], "result": result }));
     }
 
-    /// The first message that is `wanted`, which has come or will; others are kept.
+    /// The next message for which `wanted` returns true, read or yet to come; others are kept.
     pub(crate) fn wait(&mut self, what: &str, wanted: impl Fn(&Value) -> bool) -> Value {
         if let Some(at) = self.unread.iter().position(&wanted) {
             return self.unread.remove(at).unwrap();
@@ -185,7 +186,7 @@ impl Client {
         }
     }
 
-    /// Asserts that nothing unexpected has come: the server has answered all that it was sent, and said no more.
+    /// Asserts that the server has answered everything and sent nothing unexpected.
     pub(crate) fn assert_silent(&mut self) {
         // What answers this sees to everything before it; a method that there is not is answered ahead of that.
         self.request("warpsmith/status", Value::Null);
@@ -200,14 +201,14 @@ impl Client {
         document
     }
 
-    /// Sends changes of a document, which are not made in its `text`.
+    /// Sends changes of a document without applying them to its `text`.
     pub(crate) fn change_raw(&mut self, document: &mut Document, changes: Value) {
         document.version += 1;
         let identifier = json!({ "uri": document.uri, "version": document.version });
         self.notify("textDocument/didChange", json!({ "textDocument": identifier, "contentChanges": changes }));
     }
 
-    /// Replaces the first `from` of a document by `to`, with columns in UTF-16.
+    /// Replaces the first `from` in a document by `to`, with columns in UTF-16.
     pub(crate) fn replace(&mut self, document: &mut Document, from: &str, to: &str) {
         let range = document.range_of(from);
         document.text = document.text.replacen(from, to, 1);
@@ -219,8 +220,8 @@ impl Client {
         self.notify("textDocument/didClose", json!({ "textDocument": { "uri": document.uri } }));
     }
 
-    /// The diagnostics that are published for the present version of a document. Fails on one of a former version that
-    /// comes after one of a later.
+    /// The diagnostics published for the current version of a document. Fails on diagnostics of an earlier version that
+    /// arrive after those of a later one.
     pub(crate) fn published(&mut self, document: &Document) -> Vec<Value> {
         let mut last = i64::MIN;
         loop {
@@ -238,7 +239,7 @@ impl Client {
         }
     }
 
-    /// The diagnostics that are asked for.
+    /// The diagnostics that the client pulls.
     pub(crate) fn pulled(&mut self, document: &Document) -> Vec<Value> {
         let params = json!({ "textDocument": { "uri": document.uri } });
         let mut report = self.request("textDocument/diagnostic", params);
@@ -246,14 +247,14 @@ impl Client {
         serde_json::from_value(report["items"].take()).unwrap()
     }
 
-    /// The actions for a range.
+    /// The code actions for a range.
     pub(crate) fn actions(&mut self, document: &Document, range: &Value, diagnostics: &[Value]) -> Vec<Value> {
         let context = json!({ "diagnostics": diagnostics, "triggerKind": 1 });
         let params = json!({ "textDocument": { "uri": document.uri }, "range": range, "context": context });
         serde_json::from_value(self.request("textDocument/codeAction", params)).unwrap()
     }
 
-    /// The answer to a question about the place behind the first `at`.
+    /// The answer to a request for the position after the first `at`.
     pub(crate) fn ask_behind(&mut self, method: &str, document: &Document, at: &str) -> Value {
         let position = document.range_of(at)["end"].take();
         let params = json!({ "textDocument": { "uri": document.uri }, "position": position });
@@ -268,7 +269,7 @@ impl Client {
         Some((hover["contents"]["value"].as_str()?.to_owned(), hover["range"].clone()))
     }
 
-    /// The processes that the server has started.
+    /// The child processes of the server.
     pub(crate) fn children(&self) -> Vec<u32> {
         let Some(Transport::Process { child, .. }) = &self.transport else { return Vec::new() };
         let tasks = std::fs::read_dir(format!("/proc/{}/task", child.id())).unwrap();
@@ -278,7 +279,7 @@ impl Client {
         tasks.flat_map(|task| read(task).split_whitespace().map(|id| id.parse().unwrap()).collect::<Vec<_>>()).collect()
     }
 
-    /// What the server has logged.
+    /// The log of the server.
     pub(crate) fn log(&self) -> String {
         match &self.transport {
             Some(Transport::Process { stderr, .. }) => stderr.lock().unwrap().clone(),
@@ -286,7 +287,7 @@ impl Client {
         }
     }
 
-    /// Waits until the log has `text`.
+    /// Waits until the log contains `text`.
     pub(crate) fn wait_for_log(&self, text: &str) {
         let deadline = Instant::now() + TIMEOUT;
         while !self.log().contains(text) {
@@ -295,7 +296,7 @@ impl Client {
         }
     }
 
-    /// Stops the server and does not mind notifications of this kind that nobody looked at.
+    /// Stops the server and ignores unread notifications of this method.
     pub(crate) fn stop_ignoring(&mut self, method: &str) {
         self.request("shutdown", Value::Null);
         self.notify("exit", Value::Null);
@@ -304,7 +305,7 @@ impl Client {
         assert_eq!(self.ended(), Some(0));
     }
 
-    /// `shutdown` and `exit`; returns whether the server ended well.
+    /// Sends `shutdown` and `exit`; returns whether the server ended without an error.
     pub(crate) fn stop(&mut self) -> bool {
         self.request("shutdown", Value::Null);
         self.notify("exit", Value::Null);
@@ -319,14 +320,14 @@ impl Client {
         }
     }
 
-    /// Takes all messages until the server's output ends.
+    /// Reads all messages until the server's output ends.
     fn drain_until_end(&mut self) {
         while let Ok(message) = self.receive(TIMEOUT) {
             self.unread.push_back(message);
         }
     }
 
-    /// Waits for the server to end; its status. Fails on messages that nobody looked at.
+    /// Waits for the server to end and returns its status. Fails on unread messages.
     pub(crate) fn ended(&mut self) -> Option<i32> {
         let deadline = Instant::now() + TIMEOUT;
         let status = match self.transport.take().unwrap() {
@@ -365,7 +366,7 @@ pub(crate) fn codes(diagnostics: &[Value]) -> Vec<&str> {
     diagnostics.iter().map(|item| item["code"].as_str().unwrap()).collect()
 }
 
-/// A machine with a GPU and a Python. Neither is ever used.
+/// A machine with a GPU and a Python, neither of which is used.
 pub(crate) fn machine() -> Tools {
     let device = Device { name: "Test GPU".to_owned(), capability: (9, 0), uuid: String::new() };
     let environment = Environment {

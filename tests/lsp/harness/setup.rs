@@ -1,4 +1,4 @@
-//! Which server to start, and what the client says about itself.
+//! The choice of the server to start, and the capabilities of the client.
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use warpsmith::server::Tools;
 use super::Client;
 use super::transport::Transport;
 
-/// Which server to start, and what the client says about itself.
+/// The server to start, and the capabilities of the client.
 pub(crate) struct Setup {
     capabilities: Value,
     options: Value,
@@ -27,7 +27,7 @@ pub(crate) struct Setup {
 }
 
 impl Setup {
-    /// A client that can do nothing, with a folder of its own; only the rule of [`MISTAKE`] runs.
+    /// A client without capabilities, in its own folder; only the rule of [`MISTAKE`] is enabled.
     pub(crate) fn new() -> Self {
         Self {
             capabilities: json!({}),
@@ -43,7 +43,7 @@ impl Setup {
         }
     }
 
-    /// Keeps what the server learns below this folder, in place of one in the workspace's.
+    /// Keeps the server's state in this folder instead of the workspace's.
     pub(crate) fn state(mut self, folder: &Path) -> Self {
         self.state = Some(folder.to_owned());
         self
@@ -55,17 +55,17 @@ impl Setup {
         self
     }
 
-    /// A client that asks for diagnostics.
+    /// A client that pulls diagnostics.
     pub(crate) fn pulls(self) -> Self {
         self.capabilities(&json!({ "textDocument": { "diagnostic": {} } }))
     }
 
-    /// A client whose columns are bytes.
+    /// A client whose columns are in bytes (UTF-8).
     pub(crate) fn utf8(self) -> Self {
         self.capabilities(&json!({ "general": { "positionEncodings": ["utf-8", "utf-16"] } }))
     }
 
-    /// What a full-grown client says: diagnostics with data, actions, versioned edits.
+    /// A client with the capabilities of a full editor: diagnostics with data, code actions, versioned edits.
     pub(crate) fn full(self) -> Self {
         self.capabilities(&json!({
             "textDocument": {
@@ -88,13 +88,13 @@ impl Setup {
         }))
     }
 
-    /// `initializationOptions`
+    /// Sets `initializationOptions`.
     pub(crate) fn options(mut self, options: Value) -> Self {
         self.options = options;
         self
     }
 
-    /// A client that can be asked for settings, and answers with these.
+    /// A client that answers requests for settings with these.
     pub(crate) fn configuration(mut self, settings: Value) -> Self {
         self.configuration = Some(settings);
         self.capabilities(&json!({ "workspace": { "configuration": true } }))
@@ -106,38 +106,39 @@ impl Setup {
         self
     }
 
-    /// The process that the client claims to be.
+    /// Sets the process id that the client reports.
     pub(crate) fn process_id(mut self, id: u32) -> Self {
         self.process_id = json!(id);
         self
     }
 
-    /// Runs the server in this process, with these tools. It learns nothing.
+    /// Runs the server in this process with these tools. It does not learn.
     pub(crate) fn tools(mut self, tools: Tools) -> Self {
         let memory = || Memory::empty().clone();
         self.tools = Some(Tools { memory: Arc::new(memory), remember: Arc::new(drop), ..tools });
         self
     }
 
-    /// Keeps the message that there is no Triton, which most tests do not mind: machines have it or not.
+    /// Keeps the message that Triton is missing, which the harness ignores by default because only some machines have
+    /// Triton.
     pub(crate) fn hears_of_missing_triton(mut self) -> Self {
         self.hears_of_missing_triton = true;
         self
     }
 
-    /// Runs the server with a simulated device, in a process of its own.
+    /// Runs the server in its own process with a simulated device.
     pub(crate) fn fake_device(mut self) -> Self {
         self.fake_device = true;
         self
     }
 
-    /// Writes a file into the workspace's folder.
+    /// Writes a file into the workspace folder.
     pub(crate) fn file(mut self, name: &str, text: &str) -> Self {
         self.files.push((name.to_owned(), text.to_owned()));
         self
     }
 
-    /// Starts the server and does the handshake.
+    /// Starts the server and performs the handshake.
     pub(crate) fn start(self) -> Client {
         let mut client = self.start_uninitialized();
         let params = client.initialize_params.clone();
@@ -146,7 +147,7 @@ impl Setup {
         client
     }
 
-    /// Starts the server and says nothing.
+    /// Starts the server without the handshake.
     pub(crate) fn start_uninitialized(self) -> Client {
         let folder = tempfile::tempdir().unwrap();
         for (name, text) in &self.files {
@@ -188,7 +189,7 @@ impl Setup {
     }
 }
 
-/// Lays `over` over `base`, key by key.
+/// Merges `over` into `base`, key by key.
 fn merge(base: &mut Value, over: &Value) {
     match (base, over) {
         (Value::Object(base), Value::Object(over)) => {

@@ -1,4 +1,4 @@
-//! The pipes to a server, in a process of its own or in this one.
+//! The pipes to a server in its own process or in this one.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
@@ -17,7 +17,7 @@ pub(super) enum Transport {
 }
 
 impl Transport {
-    /// A server in a process, which keeps what it learns below `state`.
+    /// Starts a server in its own process, which keeps its state in `state`.
     pub(super) fn spawn(folder: &Path, state: &Path, fake_device: bool, messages: mpsc::Sender<Value>) -> Self {
         let mut child = Command::new(env!("CARGO_BIN_EXE_warpsmith"))
             .envs(fake_device.then_some(("WARPSMITH_FAKE_DEVICE", "toy")))
@@ -67,7 +67,7 @@ impl Transport {
     }
 }
 
-/// An asynchronous stream, read by a thread that may wait.
+/// An asynchronous stream, read by a thread that may block.
 struct Blocking(ReadHalf<DuplexStream>);
 
 impl Read for Blocking {

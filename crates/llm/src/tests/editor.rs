@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use super::*;
 use crate::EditorModel;
 
-/// An editor that answers this, or waits until nobody wants the answer.
+/// An editor that gives this answer, or waits until the answer is no longer wanted.
 struct Stand(Mutex<Option<Result<Answer, ModelError>>>);
 
 impl EditorModel for Stand {

@@ -23,7 +23,7 @@ fn files(folder: &str) -> Vec<(String, String)> {
     paths.iter().map(|path| (name(path), std::fs::read_to_string(path).unwrap())).collect()
 }
 
-/// What of a prompt stands outside of fences and of quotes for code, as CommonMark has it; and how many fences there are.
+/// The text of a prompt outside of code fences and code spans, according to CommonMark, and the number of fences.
 fn outside(prompt: &str) -> (String, usize) {
     let (mut said, mut open, mut count) = (String::new(), None, 0);
     for line in prompt.split(['\n', '\r']) {

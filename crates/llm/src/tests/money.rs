@@ -196,7 +196,7 @@ fn the_day_has_one_budget_for_all_processes() {
     let spent: u64 = others.iter().map(|(_, account)| account.spent().usage.tokens()).sum();
     assert!(spent <= 1000 + most && spent > 0, "{spent}");
     assert_eq!(stored(&bench)[0].1.input + stored(&bench)[0].1.output, spent);
-    // Whoever is alone takes the rest, down to what a request may cost.
+    // A request that is alone gets the rest of the budget, down to the most that a request may cost.
     while bench.ask().is_ok() {}
     let error = bench.ask().unwrap_err().to_string();
     assert!(error.contains("`model.budget.day-tokens`"), "{error}");
@@ -204,7 +204,7 @@ fn the_day_has_one_budget_for_all_processes() {
     assert!((1001..=1000 + most).contains(&(row.input + row.output)), "{row:?}");
 }
 
-/// What nobody settles is spent: a watcher that panics takes the reply with it.
+/// A reservation that is never settled counts as spent: a watcher that panics takes the reply with it.
 #[test]
 fn a_panic_costs_what_was_set_aside() {
     struct Panics;
