@@ -1,4 +1,4 @@
-//! Compiling ahead of the calls, by several processes where that pays.
+//! Compiling the kernels of original and candidate ahead of their calls, in several processes where that saves time.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,21 +15,23 @@ use super::precision::WIDE;
 use super::process::Runner;
 use super::stop::{Stop, strange};
 
-/// So many processes compile an original at the most, while it is waited for.
+/// The most processes that compile an original while candidates wait for it.
 pub(super) const MOST: usize = 12;
-/// While a search goes on, whose candidates want the cores as well.
+/// The most processes that compile an original while a search runs, whose candidates need the cores as well.
 pub(super) const MOST_MEANWHILE: usize = 4;
-/// Beside a candidate so many more, for others are compiled at the same time.
+/// The most further processes that compile one candidate, since other candidates compile at the same time.
 const MOST_BESIDE: usize = 4;
-/// A candidate that compiles faster for a call is compiled by its own process alone, where others take long to start.
+/// A candidate that compiles faster than this for one call is compiled by its own process alone, where further
+/// processes are slow to start.
 const SLOW: Duration = Duration::from_secs(2);
-/// A call of a candidate that is compiled may take so long, or as long as [`Case::limit`] says.
+/// The time limit of a call whose kernels are compiled; [`Case::limit`] may allow more.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// A call may take so many times what the original takes.
+/// How many times the original's time a call may take.
 const TIMES_SLOWER: u32 = 20;
 
-/// How many processes pay, each of which takes `loading` before it compiles for some of so many inputs, `each` at a time.
+/// The number of processes that save time when each takes `loading` to start, and each of `inputs` inputs takes `each`
+/// to compile.
 fn worth(inputs: usize, each: Duration, loading: Duration, most: usize) -> usize {
     const LEAST: f64 = 0.05;
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
@@ -37,11 +39,11 @@ fn worth(inputs: usize, each: Duration, loading: Duration, most: usize) -> usize
     ((all / loading.as_secs_f64().max(LEAST)) as usize).min(most).min(cores).min(inputs)
 }
 
-/// Asked now and then whether to go on.
+/// Called now and then; returns whether to go on.
 type Wanted<'a> = &'a (dyn Fn() -> bool + Sync);
 
-/// Compiles in so many processes of their own: what they compile is kept for whoever shares their folder of kernels. That one
-/// fails says nothing.
+/// Compiles the inputs in `processes` further processes. What they compile is kept for the processes that share their
+/// folder of kernels. A compilation that fails there is ignored.
 fn beside(
     start: &(dyn Fn() -> Result<Runner, Undecided> + Sync),
     (inputs, chosen): (&[Inputs], &[Tuned]),
@@ -66,9 +68,9 @@ fn beside(
 }
 
 impl Baseline {
-    /// Has the original compiled for a trial and those like it, by several processes at once where that pays: one after the other
-    /// each would be met by a call for which candidates wait. First for the recorded call, which all candidates begin with,
-    /// then for the rest. By so many processes at the most, for as long as it is wanted.
+    /// Compiles the original for a trial and those like it, in several processes at once where that saves time;
+    /// otherwise each compilation would delay a call that candidates wait for. The recorded call comes first, since all
+    /// candidates begin with it. Uses at most `most` processes, for as long as `wanted` returns true.
     pub(super) fn prepare(&self, bench: &Bench, at: usize, (most, wanted): (usize, Wanted)) -> Result<(), Undecided> {
         if is_simulated() || !self.trials[at].specializes {
             return Ok(());
@@ -99,7 +101,7 @@ impl Baseline {
 }
 
 impl Original {
-    /// Compiles for inputs, the first of which its own process takes: it shows how long one takes.
+    /// Compiles for these inputs. The original's own process compiles the first, which shows how long one input takes.
     fn compile(&self, bench: &Bench, inputs: &[Inputs], (most, wanted): (usize, Wanted)) -> Result<(), Undecided> {
         let Some((first, rest)) = inputs.split_first() else { return Ok(()) };
         let limit = bench.limits.compile;
@@ -113,7 +115,7 @@ impl Original {
             if reply.is_ok() {
                 *running = Some(runner);
             }
-            // The rest is like this one: its autotuners have to choose first.
+            // The other inputs behave like this one: their autotuners have to choose first.
             (since.elapsed(), matches!(reply, Ok(RunnerReply::Compiled { tunes: true, .. })))
         };
         *lock(&self.tunes) |= waits;
@@ -125,13 +127,14 @@ impl Original {
 }
 
 impl Case<'_> {
-    /// How long a call may take: not long, where nothing is left to be compiled, for others wait for the device.
+    /// The time limit of a call. It is short where everything has been compiled, since other candidates wait for the
+    /// device.
     pub(super) fn limit(&self) -> Duration {
         self.patience.max(self.took.saturating_mul(TIMES_SLOWER)).min(self.bench.limits.call)
     }
 
-    /// Compiles for everything that will be called, beside others that use the device. Whether all but the recorded call waits until
-    /// autotuners have chosen there: see [`Self::compile_rest`].
+    /// Compiles for all calls while others use the device. Returns whether all calls but the recorded one have to wait
+    /// until autotuners have chosen there: see [`Self::compile_rest`].
     pub(super) fn compile(&mut self, task: &Task) -> Result<bool, Stop> {
         let beside = self.effort.thorough.then(|| self.beside(task));
         let early = beside.as_ref().filter(|beside| beside.is_cheap && !self.may_tune(task));
@@ -140,7 +143,7 @@ impl Case<'_> {
             let since = Instant::now();
             let first = self.compile_for(0);
             let took = since.elapsed();
-            // What they could not do is met again.
+            // A failure of the other processes shows again in the candidate's own process.
             let _ = others.map(|others| others.join());
             (first, took)
         });
@@ -149,10 +152,10 @@ impl Case<'_> {
         if tunes {
             return Ok(true);
         }
-        // The recorded call will say it; compiling what does not fit the device takes long.
+        // The recorded call will report this, and compiling kernels that do not fit the device takes long.
         let is_excess = notes.iter().any(|note| note.contains("out of resource"));
         if let (Some(beside), false) = (&beside, is_excess) {
-            // Where nothing else is judged, the cores are idle.
+            // The cores are idle when nothing else is judged.
             let slow = if self.effort.is_last() { SLOW / 4 } else { SLOW };
             if early.is_none() && took > slow {
                 beside.compile(Some(took))?;
@@ -164,7 +167,7 @@ impl Case<'_> {
         Ok(false)
     }
 
-    /// Compiles for everything but the recorded call, with what autotuners have chosen there.
+    /// Compiles for all calls but the recorded one, with the configurations that autotuners have chosen there.
     pub(super) fn compile_rest(&mut self, task: &Task) -> Result<(), Stop> {
         if let Some(first) = (1..self.baseline.trials.len()).find(|&at| self.baseline.trials[at].specializes) {
             let since = Instant::now();
@@ -176,7 +179,8 @@ impl Case<'_> {
         self.compile_others(true)
     }
 
-    /// Whether autotuners may have to choose before it is worth while to compile for other calls: they compile many for each.
+    /// Whether autotuners may have to choose before compiling for other calls is worthwhile: they compile many
+    /// configurations for each call.
     fn may_tune(&self, task: &Task) -> bool {
         let names_one = |text: String| text.contains("autotune");
         *lock(&self.baseline.original.tunes) || std::fs::read_to_string(&task.candidate).map_or(true, names_one)
@@ -195,10 +199,11 @@ impl Case<'_> {
         Ok(())
     }
 
-    /// Compiles for a trial; says what could not be compiled, whether an autotuner has to choose, and what tells the machine code.
+    /// Compiles for a trial. Returns what could not be compiled, whether an autotuner has to choose, and a key of the
+    /// machine code.
     fn compile_for(&mut self, at: usize) -> Result<(Vec<String>, bool, Option<String>), Stop> {
-        // What the original refuses is not asked of the candidate. Nobody waits for the original to be known where nothing goes on
-        // without the recorded call.
+        // A trial that the original refuses is not compiled. At `at == 0` this does not wait for the original, without
+        // whose recorded call the judgement would not go on anyway.
         if at > 0 && !self.baseline.takes(self.bench, at)? {
             return Ok((Vec::new(), false, None));
         }
@@ -233,7 +238,7 @@ impl Case<'_> {
     }
 }
 
-/// Further processes with a candidate's folder of kernels.
+/// Further processes that compile into a candidate's folder of kernels.
 struct Beside<'a> {
     bench: &'a Bench,
     baseline: Arc<Baseline>,
@@ -243,12 +248,12 @@ struct Beside<'a> {
     chosen: Vec<Tuned>,
     /// How long its file takes to load.
     loading: Duration,
-    /// Whether they are there at once, with no connection to the device, and the cores are idle.
+    /// Whether the processes start at once, without a connection to the device, while the cores are idle.
     is_cheap: bool,
 }
 
 impl Beside<'_> {
-    /// Compiles for all trials but the first, each of which takes so long, if that is known.
+    /// Compiles for all trials but the first. `each` is the time that one takes, if it is known.
     fn compile(&self, each: Option<Duration>) -> Result<(), Stop> {
         let mut rest = Vec::new();
         for (at, trial) in self.baseline.trials.iter().enumerate().skip(1).filter(|(_, trial)| trial.specializes) {
@@ -273,7 +278,7 @@ impl Beside<'_> {
         }
         let whose = (true, self.baseline.original.weights);
         let loaded = runner.load(&task.candidate, &task.folder, &self.workload, whose, bench.limits.load);
-        // That it cannot be loaded a second time shows later, if it matters.
+        // A file that cannot be loaded a second time is noticed later, if it matters.
         if matches!(loaded, Ok(Ok(_))) { Ok(runner) } else { Err(Undecided("it is not loaded twice".to_owned())) }
     }
 }

@@ -1,4 +1,4 @@
-//! What the original does on each trial, found out once and compared with every candidate.
+//! The baseline of a workload: the original's results on each trial, computed once and compared with every candidate.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -21,69 +21,71 @@ use super::trials::{Trial, trials};
 use super::twins::Twins;
 use super::verdict::{Counted, Reason};
 
-/// Runs of the original on inputs moved by their rounding error.
+/// How many runs the original makes on inputs that are moved by their rounding error.
 const JITTERED: u64 = 2;
-/// Of the device's memory this part may hold results of one workload; beyond, they are found out again for each candidate.
+/// Results of one workload may take up to this fraction (one in so many) of the device's memory. Further results are
+/// computed again for each candidate.
 const SHARE_KEPT: u64 = 4;
-/// Bytes of results that are kept where the device does not tell how much memory it has.
+/// The same limit in bytes, where the driver does not report the size of the device's memory.
 const KEPT: u64 = 4 << 30;
 
-/// The original with one workload.
+/// The original with one workload, and what is known about its results.
 pub(super) struct Baseline {
     pub(super) original: Original,
     pub(super) trials: Vec<Trial>,
     known: Vec<Mutex<Found>>,
     habits: Mutex<Option<Arc<Habits>>>,
     pub(super) needs: Mutex<Option<Needs>>,
-    /// A large call, or why there is none.
+    /// A call with more elements than 32 bits can count, or why there is none.
     pub(super) large: Mutex<Option<Result<Arc<Large>, String>>>,
-    /// The arguments that it takes for numbers of tf32: no trial gives them others.
+    /// The arguments that the original reads as tf32: every trial gives them values that tf32 represents.
     coarse: Mutex<Coarse>,
-    /// In which type its own arithmetic is done when its inputs are given in it, as far as that is known.
+    /// The type in which the original calculates when its inputs have it, as far as that is known.
     pub(super) follows: Mutex<Option<&'static str>>,
-    /// What runs at a higher precision, if that is another file than the user's.
+    /// The original that runs at a higher precision, if it is another file than the user's.
     pub(super) lifted: Mutex<Lifted>,
-    /// The same, loaded before it is known whether it is of use.
+    /// The same, loaded before it is known whether it will be used.
     pub(super) lifted_ahead: Mutex<Option<Arc<Original>>>,
-    /// What a checker of memory finds in it.
+    /// What the memory checker found in the original, for each tool.
     pub(super) checked: [Mutex<Option<sanitizer::Found>>; Tool::ALL.len()],
-    /// Kernels that the device runs in the recorded call, once that was asked; `None` inside where its driver does not tell.
+    /// The kernels that the device runs in the recorded call, once they were listed; the inner `None` means that the
+    /// driver cannot list them.
     pub(super) kernels: Mutex<Option<Option<Vec<String>>>>,
-    /// What is known of candidates' machine code.
+    /// Measurements by the machine code of candidates.
     pub(super) twins: Twins,
-    /// What the recorded call does, once that was asked; `None` inside where it cannot be told.
+    /// The work of the recorded call, once it was counted; the inner `None` means that it cannot be counted.
     pub(super) counted: Mutex<Option<Option<Counted>>>,
     kept: Mutex<u64>,
-    /// How many parts of the trials are compiled ahead.
+    /// How many parts of the trials have been compiled ahead.
     pub(super) prepared: Mutex<usize>,
-    /// Had by the thread that finds out what candidates will ask.
+    /// Held by the thread that computes ahead what candidates will need.
     pub(super) scout: Mutex<()>,
 }
 
-/// What was found out about a trial.
+/// The state of a trial.
 #[derive(Default)]
 enum Found {
     #[default]
     Nothing,
-    /// Why it could not be found out: who asks next is told, and whoever comes after tries again.
+    /// The run failed. The next caller receives the reason, and the callers after it try again.
     Failed(Undecided),
-    /// The original takes it; its results were too large to be kept.
+    /// The original accepts the trial, but its results were too large to be kept.
     Takes,
     Known(Known),
 }
 
-/// What is known of the original on a trial.
+/// The original's behaviour on a trial.
 #[derive(Clone)]
 pub(super) enum Known {
-    /// It says nothing: why.
+    /// The trial cannot be used, for this reason.
     Skipped(String),
-    /// It is not tried, since another one says more.
+    /// The trial is not run, since another one shows more.
     Needless,
-    /// Candidates are compared with this.
+    /// The results with which candidates are compared.
     Ready(Arc<Ready>),
 }
 
-/// Results of the original on a trial.
+/// The original's results on a trial.
 #[derive(Default)]
 pub(super) struct Ready {
     pub(super) original: u32,
@@ -91,21 +93,21 @@ pub(super) struct Ready {
     pub(super) jittered: Vec<u32>,
     pub(super) is_exact: bool,
     pub(super) ran: Ran,
-    /// Results of which the original leaves elements unwritten itself.
+    /// The names of results in which the original itself leaves elements unwritten.
     pub(super) unwritten: Vec<String>,
-    /// How long the original took, at best.
+    /// The shortest time that the original took.
     pub(super) took: Duration,
-    /// Whether the results stay for the next candidate.
+    /// Whether the results are kept for the next candidate.
     pub(super) is_kept: bool,
 }
 
 impl Ready {
-    /// All results that the comparer has of it.
+    /// The slots of all results that the comparer holds for the trial.
     pub(super) fn slots(&self) -> Vec<u32> {
         [self.original].into_iter().chain(self.reference).chain(self.jittered.iter().copied()).collect()
     }
 
-    /// Asks whether results on inputs for which nothing else is known agree, by what is known here.
+    /// The request to compare results on inputs for which nothing else is known, by the error level that is known here.
     pub(super) fn by_level(&self, original: u32, candidate: u32) -> ComparerRequest {
         ComparerRequest::Compare {
             original,
@@ -119,19 +121,19 @@ impl Ready {
     }
 }
 
-/// What the original does that no single call shows.
+/// Properties of the original that only several calls show.
 pub(super) struct Habits {
-    /// A call overwrites the results of the one before.
+    /// Whether a call overwrites the results of the call before.
     pub(super) overwrites: bool,
-    /// With its kernels replaced by nothing its results are others.
+    /// Whether its results differ when its kernels are replaced by nothing.
     pub(super) needs_kernels: bool,
-    /// What its kernels compute shows in none of its results, whatever it is called with.
+    /// Whether none of its results shows what its kernels compute, whatever its arguments are.
     pub(super) is_unseen: bool,
-    /// Its results on tensors some of whose contents are new, as far as it takes them.
+    /// Its results on tensors with partly new contents, as far as it accepts them.
     pub(super) partly: Vec<(Reuse, u32)>,
 }
 
-/// Why nothing can be said of a candidate.
+/// The reason why a candidate cannot be judged.
 pub(super) struct Undecided(pub(super) String);
 
 impl<E: std::error::Error> From<E> for Undecided {
@@ -141,7 +143,7 @@ impl<E: std::error::Error> From<E> for Undecided {
 }
 
 impl Baseline {
-    /// Ends the processes of the original; whoever asks it next has new ones.
+    /// Ends the processes of the original; the next call starts new ones.
     pub(super) fn end(&self) {
         self.original.end();
         if let Some(lifted) = self.lifted() {
@@ -184,8 +186,8 @@ impl Baseline {
         }
     }
 
-    /// What is known of a trial, found out now if it was not. Not for whoever uses the device already: finding out waits for
-    /// the device with a lock taken.
+    /// The original's behaviour on a trial, computed now if it is not known yet. A thread that holds the device must
+    /// not call this: it waits for the device while it holds a lock.
     pub(super) fn known(&self, bench: &Bench, at: usize) -> Result<Known, Undecided> {
         let mut found = lock_first(&self.known[at]);
         match &*found {
@@ -199,7 +201,8 @@ impl Baseline {
         }
     }
 
-    /// Finds out about the recorded call before somebody asks, who is told what has failed: to find that out may have taken long.
+    /// Runs the recorded call before a candidate needs it. The first candidate that asks receives a failure, since
+    /// finding it out may have taken long.
     pub(super) fn foresee(&self, bench: &Bench) {
         let mut found = lock_first(&self.known[0]);
         if matches!(*found, Found::Nothing)
@@ -209,7 +212,7 @@ impl Baseline {
         }
     }
 
-    /// Has whoever asks about the recorded call from now on try what failed before.
+    /// Makes the next caller that needs the recorded call try again what failed before.
     pub(super) fn forget_failure(&self) {
         let mut found = lock_first(&self.known[0]);
         if matches!(*found, Found::Failed(_)) {
@@ -217,17 +220,17 @@ impl Baseline {
         }
     }
 
-    /// Whether it is found out, or was, what the original does in the recorded call.
+    /// Whether the recorded call has been computed or is being computed.
     pub(super) fn is_asked(&self) -> bool {
         !matches!(self.known[0].try_lock().as_deref(), Ok(Found::Nothing))
     }
 
-    /// Bytes of the device that the recorded call of the original takes, if that is known by now.
+    /// Bytes of device memory that the original needs for the recorded call, if that is known already.
     pub(super) fn device_memory(&self) -> u64 {
         self.if_known(|ready| ready.ran.device_memory)
     }
 
-    /// Bytes that the results of a block of timed calls take, if that is known by now.
+    /// Bytes that the results of a block of timed calls take, if that is known already.
     pub(super) fn results(&self) -> u64 {
         self.if_known(|ready| block_bytes(&ready.ran.results))
     }
@@ -239,7 +242,7 @@ impl Baseline {
         }
     }
 
-    /// Whether the original takes a trial, as [`Self::known`]; for whoever does not want its results.
+    /// Whether the original accepts a trial, for callers that do not need the results. Otherwise as [`Self::known`].
     pub(super) fn takes(&self, bench: &Bench, at: usize) -> Result<bool, Undecided> {
         let mut found = lock_first(&self.known[at]);
         let known = match &*found {
@@ -272,7 +275,7 @@ impl Baseline {
         let known = std::thread::scope(|scope| {
             let ahead = is_first.then(|| scope.spawn(|| self.lift_ahead(bench)));
             self.prepare(bench, at, (MOST, &|| true))?;
-            // What others do meanwhile is not to choose for an autotuner.
+            // An autotuner must not choose while others use the device.
             let tunes = is_first && *lock(&self.original.tunes);
             if let (true, Some(ahead)) = (tunes, ahead) {
                 let _ = ahead.join();
@@ -280,7 +283,7 @@ impl Baseline {
             let _turn = bench.turn(tunes)?;
             self.find_out(bench, &self.trials[at], first.as_deref())
         });
-        // What is of no use ends.
+        // A process that is not used ends here.
         *lock(&self.lifted_ahead) = None;
         let mut known = known?;
         if let (true, Known::Skipped(why)) = (is_first, &known) {
@@ -305,7 +308,8 @@ impl Baseline {
         Ok(known)
     }
 
-    /// For whoever uses the device; `first` is what is known of the recorded call.
+    /// Computes the original's behaviour on a trial. The caller holds the device; `first` holds the results of the
+    /// recorded call.
     fn find_out(&self, bench: &Bench, trial: &Trial, first: Option<&Ready>) -> Result<Known, Undecided> {
         if trial.needs_reference() && lock(&self.follows).is_none() {
             return Ok(Known::Skipped(NO_REFERENCE.to_owned()));
@@ -329,7 +333,7 @@ impl Baseline {
                 took = Some(took.unwrap_or(Duration::MAX).min(since.elapsed()));
             }
         }
-        // In another type other random numbers are drawn.
+        // In another type the random number generator draws other numbers.
         let mut reference = if ran.drawn.is_empty() { self.reference(bench, trial, &ran)? } else { None };
         if is_recorded && ran.drawn.is_empty() {
             reference = self.best_reference(bench, (trial, &ran), (original, &jittered), reference)?;
@@ -339,13 +343,14 @@ impl Baseline {
             && lock(&self.coarse).tensors.is_empty()
             && let Some(coarse) = self.find_coarse(bench, trial, &ran, original)?
         {
-            // Once more, with inputs of which it takes all.
+            // The trial is repeated with inputs that the original reads completely.
             *lock(&self.coarse) = coarse;
             bench.drop_slots([original].into_iter().chain(jittered).collect())?;
             return self.find_out(bench, trial, first);
         }
         let alike = match trial.reason {
-            // What takes its tensors for dense says nothing about others, nor what reads beside them about sizes for which it does.
+            // An original that assumes dense tensors gives no reference for others, and one that reads next to its
+            // tensors gives none for other sizes; a second run with another memory layout shows both.
             Reason::Layout => Some(Inputs { dense: true, ..trial.inputs.clone() }),
             Reason::Sizes => Some(Inputs { unmarked: true, ..trial.inputs.clone() }),
             _ => None,
@@ -358,7 +363,7 @@ impl Baseline {
         self.stand(bench, (trial, first), (ran, took.unwrap_or_default()), slots)
     }
 
-    /// What the original does that no single call shows, found out now if it was not. `None` if it does not take the calls.
+    /// The properties of the original that only several calls show, computed now if they are not known yet.
     pub(super) fn habits(&self, bench: &Bench) -> Result<Arc<Habits>, Undecided> {
         let mut known = lock_first(&self.habits);
         if let Some(habits) = known.as_ref() {
@@ -392,7 +397,8 @@ impl Baseline {
         Ok(Arc::clone(known.insert(Arc::new(Habits { overwrites, needs_kernels, is_unseen, partly }))))
     }
 
-    /// Whether its results are others when its kernels are replaced by nothing; `None` if it launches none, or fails.
+    /// Whether the results differ when the kernels are replaced by nothing; `None` if the original launches none, or
+    /// fails.
     fn needs_kernels(&self, bench: &Bench, trial: &Trial) -> Result<Option<bool>, Undecided> {
         let call = self.call(trial.inputs.clone(), false);
         let Ok((ran, one)) = self.original.run(bench, &Call { watch: true, ..call.clone() })? else { return Ok(None) };
@@ -409,22 +415,22 @@ impl Baseline {
         Ok(needs)
     }
 
-    /// Two calls: the recorded one, and another, after which the results of the first are looked at again.
+    /// Two calls: the recorded one, and another one, after which the first call's results are read again.
     pub(super) fn sequence(&self) -> [Call; 2] {
         let inputs = |at: usize| self.trials[at].inputs.clone();
         [self.call(inputs(0), false), Call { previous: true, ..self.call(inputs(1), false) }]
     }
 
-    /// Two calls: one, and another on its tensors, some of whose contents are new.
+    /// Two calls: a call, and another one on its tensors, whose contents are partly new.
     pub(super) fn sequence_with(&self, reuse: Reuse) -> [Call; 2] {
         let inputs = self.trials[1].inputs.clone();
         let moved = Inputs { seed: inputs.seed ^ 0x5555, ..inputs.clone() };
         [self.call(inputs, false), Call { reuse, ..self.call(moved, false) }]
     }
 
-    /// Inputs as the original takes them.
+    /// The inputs, adjusted to what the original reads of them.
     pub(super) fn inputs(&self, inputs: Inputs) -> Inputs {
-        // While it is looked for, they say it themselves.
+        // While the coarse arguments are being searched for, the inputs carry their own.
         if inputs.coarse.tensors.is_empty() { Inputs { coarse: lock(&self.coarse).clone(), ..inputs } } else { inputs }
     }
 

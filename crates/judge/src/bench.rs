@@ -1,4 +1,4 @@
-//! A device with everything that judging on it takes: processes, locks, what is known of originals.
+//! A bench: one device with the processes, the locks and the known originals that judging on it needs.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -24,67 +24,70 @@ use super::series::Spare;
 use super::tools::Started;
 use super::verdict::Verdict;
 
-/// What is said once of a comparing process that had ended.
+/// The error that is reported once when the comparer's process had ended.
 pub(super) const RESTARTED: &str = "the comparing process had ended and was started again";
 
-/// So many candidates use the device beside each other at the most: it serves one process after the other, and the more
-/// there are, the longer each waits.
+/// The most candidates that share the device: it serves one process at a time, and the more there are, the longer each
+/// waits.
 const PLACES: usize = 6;
-/// So many processes that judge several candidates start at once: the driver makes one context after the other, and the first had better not wait for the last.
+/// The most processes for several candidates that start at once. The driver creates one context at a time, and the
+/// first process should not wait for the last.
 const STARTING: usize = 4;
 
-/// Of the device's memory this share may be a candidate's, where nothing else is said and the original takes less.
+/// The share of the device's memory that a candidate may use, where no setting says otherwise and the original needs
+/// less.
 pub(super) const SHARE: f64 = 0.6;
-/// A candidate may take so many times what the original takes.
+/// How many times the original's memory a candidate may use.
 const TIMES_MORE: f64 = 1.5;
 
-/// How old the list of launching stubs may be.
+/// How old the list of launcher stubs may be.
 const LOOK_AGAIN: Duration = Duration::from_secs(2);
 
-/// A device with everything that judging on it takes. Several candidates can be judged at once: they are timed one
+/// A device with everything that judging on it needs. Several candidates can be judged at once; they are timed one
 /// after the other.
 pub struct Bench {
     pub(super) forker: Arc<Forker>,
-    /// The interpreter.
+    /// The Python interpreter.
     pub(super) python: PathBuf,
     pub(super) limits: Limits,
-    /// Of the contents of inputs; not known to whoever proposes.
+    /// The seed of the inputs' contents. The proposer of a candidate does not know it.
     pub(super) seed: u64,
-    /// Weights of models are made from it, from which nobody can tell [`Self::seed`].
+    /// The seed of a model's weights, from which [`Self::seed`] cannot be derived.
     weights: u64,
     environment: Environment,
-    /// Of the device: [`super::Device::uuid`].
+    /// The device's UUID: [`super::Device::uuid`].
     pub(super) uuid: String,
     scratch: tempfile::TempDir,
     comparer: Mutex<Option<Comparer>>,
     device: RwLock<()>,
-    /// Had by all candidates beside each other, or by one whose memory others may have taken.
+    /// Held for reading by candidates that share the device's memory, and for writing by one that is judged without
+    /// them because memory ran out.
     alone: RwLock<()>,
     is_alone: AtomicBool,
-    /// How many more may use the device beside others.
+    /// A counting semaphore for candidates that share the device.
     places: Places,
-    /// For processes that start, and are to judge several candidates.
+    /// A counting semaphore for processes that start and will judge several candidates.
     pub(super) starting: Places,
     pub(super) meter: Meter,
     lock: PathBuf,
-    /// Bytes a second at which the device copies, once that was measured, if it could be.
+    /// The device's copy rate in bytes per second, once it was measured; the inner `None` means that it could not be.
     pub(super) rate: Mutex<Option<Option<f64>>>,
     baselines: Mutex<HashMap<String, Arc<Baseline>>>,
     next: AtomicU64,
-    /// Folders of launching stubs, and when they were looked for.
+    /// Folders of launcher stubs, and when they were listed.
     launchers: Mutex<Option<(Instant, Vec<PathBuf>)>>,
     pub(super) ties: Arc<Ties>,
     pub(super) spares: Mutex<Vec<Spare>>,
-    /// Checkers of memory that have started, for each of [`super::sanitizer::Tool::ALL`].
+    /// Memory checkers that have started, for each of [`super::sanitizer::Tool::ALL`].
     pub(super) checkers: [Mutex<Option<Started>>; 2],
 }
 
 impl Bench {
-    /// Starts the processes for a device, by its index among those that CUDA shows; `waiting` is asked now and then
-    /// whether to go on.
+    /// Starts the processes for a device, given by its index among those that CUDA shows; `waiting` is called now and
+    /// then and returns whether to go on.
     ///
     /// # Errors
-    /// [`ForkerError`] says what is missing.
+    /// Returns a [`ForkerError`] that names what is missing.
     pub fn start(
         python: &Path,
         device: Option<usize>,
@@ -98,15 +101,15 @@ impl Bench {
         if let Some(own) = own {
             (bench.environment.device, bench.uuid) = (own.name, own.uuid);
         }
-        // Not by its number: processes that see different devices count them differently.
-        // Who simulates one has it alone, unless others have the same state.
+        // The name is not the device's index, which differs between processes that see different devices. A simulated
+        // device belongs to one process, unless others have the same state folder.
         let folder = if is_simulated() { state_folder() } else { cache_folder() };
         bench.lock = folder.join(format!("device-{}.lock", bench.uuid));
         bench.environment.driver = super::drivers().cuda.unwrap_or_default();
         Ok(bench)
     }
 
-    /// Starts what compiles for a GPU that is not there. Nothing runs on it.
+    /// Starts the processes that compile for a GPU that this machine does not have. Nothing runs on it.
     pub(super) fn playing(
         python: &Path,
         gpu: &Gpu,
@@ -163,39 +166,40 @@ impl Bench {
         })
     }
 
-    /// Ends everything that is being judged, which is then undecided; from `false` on, new candidates are judged again. Processes that wait for
-    /// another candidate are left: [`Self::end_spares`].
+    /// Cancels all judgements, which then end undecided. After a call with `false` new candidates are judged again.
+    /// Processes that wait for another candidate are left to [`Self::end_spares`].
     pub fn abandon(&self, unwanted: bool) {
         self.ties.unwanted.store(unwanted, Ordering::Relaxed);
     }
 
-    /// Ends everything, for good: nothing is judged here any more, and nobody waits until all processes have ended.
+    /// Cancels all judgements for good, without waiting until all processes have ended.
     pub(super) fn leave(&self) {
         self.forker.hurry();
         self.abandon(true);
     }
 
-    /// Whether the process that all others come from has ended.
+    /// Whether the forker, from which all other processes come, has ended.
     pub(super) fn is_gone(&self) -> bool {
         self.forker.is_gone()
     }
 
-    /// The versions and the device.
+    /// The versions of the software, and the device.
     #[must_use]
     pub fn environment(&self) -> &Environment {
         &self.environment
     }
 
-    /// Parts of the fence around candidates that this system does not have, in words.
+    /// The parts of the fence around candidates that this system lacks, as text.
     #[must_use]
     pub fn unfenced(&self) -> &[String] {
         self.forker.unfenced()
     }
 
-    /// What a runner may do, with a scratch folder of its own.
+    /// The permissions of a runner, with a scratch folder of its own.
     pub(super) fn fence(&self, name: &str, trusted: bool, mut readable: Vec<PathBuf>) -> Result<Fence, Undecided> {
         let scratch = self.private(name)?;
-        // Of the user's own file what was compiled is kept; a candidate could leave false kernels for others.
+        // Kernels of the user's own file are kept. A candidate could leave wrong kernels for others, so it has a folder
+        // of its own.
         let kernels = if trusted { cache_folder().join("triton") } else { scratch.join("kernels") };
         std::fs::create_dir_all(&kernels)?;
         if !trusted {
@@ -215,8 +219,8 @@ impl Bench {
         })
     }
 
-    /// Bytes of the device that a candidate may take, whose original is known to take so many; 0 where the device does not tell
-    /// what it has.
+    /// Bytes of device memory that a candidate may use when the original needs `original` bytes; 0 where the driver
+    /// does not report the device's memory.
     pub(super) fn device_memory(&self, original: u64) -> u64 {
         match (self.limits.device_memory, super::devices::memory()) {
             (0, Some(memory)) => {
@@ -228,7 +232,8 @@ impl Bench {
         }
     }
 
-    /// Judges beside other candidates; where memory ran out, which others may have taken, once more without them.
+    /// Judges while other candidates are judged. Where memory ran out, which others may have taken, it judges once more
+    /// without them.
     pub(super) fn judge_anew_alone(&self, judge: impl Fn() -> Verdict) -> Verdict {
         let verdict = {
             let _beside = self.alone.read().unwrap_or_else(PoisonError::into_inner);
@@ -241,7 +246,7 @@ impl Bench {
         let _alone = self.alone.write().unwrap_or_else(PoisonError::into_inner);
         self.is_alone.store(true, Ordering::Relaxed);
         self.make_room();
-        // What is not free now is held by programs that are not ours.
+        // Memory that is not free now belongs to other programs.
         let free = super::devices::free(&self.uuid).unwrap_or(u64::MAX);
         let mut verdict = judge();
         self.is_alone.store(false, Ordering::Relaxed);
@@ -249,21 +254,21 @@ impl Bench {
         verdict
     }
 
-    /// Ends the processes of all originals, which hold memory of the device ready for what is next asked of them.
+    /// Ends the processes of all originals, which hold device memory for their next calls.
     fn make_room(&self) {
         self.end_spares();
         let known: Vec<_> = lock(&self.baselines).values().cloned().collect();
         known.iter().for_each(|baseline| baseline.end());
-        // Results that nobody needs are forgotten beside others; who cannot be asked is started again.
+        // Unneeded results are forgotten while others run; a comparer that does not answer is started again.
         let _ = self.drop_slots(Vec::new());
     }
 
-    /// Whether no other candidate takes memory of the device.
+    /// Whether no other candidate uses the device's memory.
     pub(super) fn is_alone(&self) -> bool {
         self.is_alone.load(Ordering::Relaxed)
     }
 
-    /// A folder that nothing fenced in can reach.
+    /// A folder that fenced processes cannot access.
     pub(super) fn private(&self, name: &str) -> std::io::Result<PathBuf> {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let folder = self.scratch.path().join(format!("{name}-{number}"));
@@ -271,8 +276,8 @@ impl Bench {
         Ok(folder)
     }
 
-    /// Lets a folder of compiled kernels have the launching stubs of the common one, to be read only: each takes a C compiler
-    /// half a second.
+    /// Links the launcher stubs of the common folder of kernels into another one, to be read only: each stub takes a C
+    /// compiler half a second.
     fn lend_launchers(&self, kernels: &Path) {
         let mut known = lock(&self.launchers);
         if known.as_ref().is_none_or(|(looked, _)| looked.elapsed() > LOOK_AGAIN) {
@@ -285,13 +290,13 @@ impl Bench {
         }
         for folder in known.iter().flat_map(|(_, folders)| folders) {
             if let Some(name) = folder.file_name() {
-                // What cannot be lent is compiled.
+                // A stub that cannot be linked is compiled.
                 let _ = std::os::unix::fs::symlink(folder, kernels.join(name));
             }
         }
     }
 
-    /// What is known of an original with a workload.
+    /// The baseline of an original with a workload.
     pub(super) fn baseline(
         &self,
         (file, folder): (&Path, &Path),
@@ -310,11 +315,11 @@ impl Bench {
         Ok(Arc::clone(all.entry(key).or_insert_with(make)))
     }
 
-    /// Asks the comparer, which is started again if it is gone.
+    /// Sends a request to the comparer, which is restarted if it has ended.
     pub(super) fn compare<T>(&self, ask: impl FnOnce(&mut Comparer) -> Result<T, Undecided>) -> Result<T, Undecided> {
         let mut comparer = lock(&self.comparer);
         if comparer.as_mut().is_none_or(Comparer::is_gone) {
-            // What was known of originals went with it.
+            // The original's results were lost with the comparer.
             lock(&self.baselines).clear();
             *comparer = Some(Comparer::start(&self.forker, &self.ties)?);
             return Err(Undecided(RESTARTED.to_owned()));
@@ -325,38 +330,38 @@ impl Bench {
         }
     }
 
-    /// A number that no candidate knows.
+    /// A random number that candidates do not know.
     pub(super) fn secret(&self) -> u64 {
         u64::from_le_bytes(random())
     }
 
-    /// Has the comparer forget results.
+    /// Makes the comparer forget results.
     pub(super) fn drop_slots(&self, slots: Vec<u32>) -> Result<(), Undecided> {
         self.compare(|comparer| Ok(comparer.ask(&ComparerRequest::Drop { slots })?))?;
         Ok(())
     }
 
-    /// Uses the device beside others.
+    /// Acquires the device for shared use.
     pub(super) fn shared(&self) -> Shared<'_> {
         let held = Held::new();
         let place = self.places.take();
         let bench = self.device.read().unwrap_or_else(PoisonError::into_inner);
-        // Without the file there is only this process to share with.
+        // Without the lock file the device is shared within this process only.
         let file = self.machine().ok().filter(|file| file.lock_shared().is_ok());
         Shared { _bench: bench, _machine: file, _place: place, _held: held, _use: self.meter.begin() }
     }
 
-    /// Uses the device: alone, or beside others.
+    /// Acquires the device, for exclusive or for shared use.
     pub(super) fn turn(&self, alone: bool) -> Result<Turn<'_>, Undecided> {
         Ok(if alone { Turn::Alone { _held: self.exclusive()? } } else { Turn::Beside { _held: self.shared() } })
     }
 
-    /// Waits while somebody has the device alone. A process that starts on a device takes memory, which stops it for whoever is
-    /// timed. Not for whoever has a lock that who is timed may want.
+    /// Waits while a thread holds the device exclusively. A process that starts on a device allocates memory, which
+    /// interrupts calls that are being timed. The caller must hold no lock that the timing thread may need.
     pub(super) fn wait_for_quiet(&self) {
         debug_assert!(!holds_device(), "a thread that uses the device waits for it");
         let _bench = self.device.read().unwrap_or_else(PoisonError::into_inner);
-        // Without the file there is only this process to wait for.
+        // Without the lock file only this process is waited for.
         let _ = self.machine().and_then(|file| file.lock_shared());
     }
 
@@ -365,12 +370,12 @@ impl Bench {
         File::options().create(true).truncate(false).write(true).open(&self.lock)
     }
 
-    /// The file that stands for the device, for processes that take it themselves once they come to use it.
+    /// The lock file of the device, for processes that acquire the device themselves later.
     pub(super) fn lock_file(&self) -> PathBuf {
         self.lock.clone()
     }
 
-    /// Has the device alone, of all that judge on this machine.
+    /// Acquires the device exclusively among all judges of this machine.
     pub(super) fn exclusive(&self) -> Result<Exclusive<'_>, Undecided> {
         let (held, since) = (Held::new(), Instant::now());
         let bench = self.device.write().unwrap_or_else(PoisonError::into_inner);
@@ -383,19 +388,19 @@ impl Bench {
 
 impl Drop for Bench {
     fn drop(&mut self) {
-        // What still runs writes there: its parent removes it after that.
+        // Processes that still run write into the folder, and their parent removes it when they have ended.
         self.scratch.disable_cleanup(self.forker.is_left());
     }
 }
 
-/// What a file in `folder` may import: the project around it.
+/// The folder that a file in `folder` may import from: the project around it.
 pub(super) fn project(folder: &Path) -> PathBuf {
     let is_root =
         |folder: &&Path| [".git", "pyproject.toml", "warpsmith.toml"].iter().any(|name| folder.join(name).exists());
     folder.ancestors().find(is_root).unwrap_or(folder).to_owned()
 }
 
-/// The device belongs to one while this lives.
+/// A guard: the device is held exclusively until it is dropped.
 pub(super) struct Exclusive<'a> {
     _bench: RwLockWriteGuard<'a, ()>,
     _machine: File,
@@ -403,7 +408,7 @@ pub(super) struct Exclusive<'a> {
     _use: Use<'a>,
 }
 
-/// The device is used beside others while this lives.
+/// A guard: the device is shared until it is dropped.
 pub(super) struct Shared<'a> {
     _bench: RwLockReadGuard<'a, ()>,
     _machine: Option<File>,
@@ -412,7 +417,7 @@ pub(super) struct Shared<'a> {
     _use: Use<'a>,
 }
 
-/// The device is used while this lives.
+/// A guard of the device, exclusive or shared.
 pub(super) enum Turn<'a> {
     Alone { _held: Exclusive<'a> },
     Beside { _held: Shared<'a> },
@@ -422,13 +427,13 @@ thread_local! {
     static HOLDS_DEVICE: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Whether this thread uses the device already: it must not ask for it again, nor for what others may hold while they
-/// wait for it.
+/// Whether this thread holds the device already. It must then not acquire it again, nor any lock that others may hold
+/// while they wait for it.
 fn holds_device() -> bool {
     HOLDS_DEVICE.get()
 }
 
-/// Marks that this thread uses the device.
+/// Marks that this thread holds the device.
 struct Held;
 
 impl Held {
@@ -445,12 +450,12 @@ impl Drop for Held {
     }
 }
 
-/// Locks, whatever happened to who had it.
+/// Locks a mutex even if a thread panicked while it held the lock.
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Locks what others may hold while they wait for the device.
+/// Locks a mutex that other threads may hold while they wait for the device.
 pub(super) fn lock_first<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     debug_assert!(!holds_device(), "the device is asked for after what is known of the original");
     lock(mutex)
@@ -458,7 +463,7 @@ pub(super) fn lock_first<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 fn random() -> [u8; 8] {
     let mut bytes = [0; 8];
-    // Without it the time serves: nobody can choose it.
+    // Without `/dev/urandom` the time serves as the seed: a candidate cannot choose it.
     let read = File::open("/dev/urandom").and_then(|mut file| std::io::Read::read_exact(&mut file, &mut bytes));
     if read.is_err() {
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);

@@ -1,8 +1,8 @@
-//! A call with more elements than an integer of 32 bits can count, for candidates that are going to be offered.
+//! A call with more elements than 32 bits can count, for candidates that are about to be offered.
 //!
-//! No run at a higher precision says there what is right: the last part of the original's results must be what it makes of the
-//! last part of its arguments alone. That is so of originals whose rows do not mix and whose offsets do not overflow; for others
-//! nothing is tried.
+//! No run at a higher precision is possible at such sizes. The reference is the last part of the original's results,
+//! which must equal what the original computes from the last part of its arguments alone. That holds for originals
+//! whose rows do not mix and whose offsets do not overflow; for others this check is skipped.
 
 use std::time::Duration;
 
@@ -17,41 +17,41 @@ use super::judge::Case;
 use super::stop::{Stop, in_trial};
 use super::verdict::Reason;
 
-/// Elements that 32 bits with a sign can count.
+/// The number of elements that signed 32-bit integers can count.
 const COUNTABLE: i64 = 1 << 31;
 /// For tests on a simulated device: another number of elements.
 const COUNTABLE_ENV: &str = "WARPSMITH_FAKE_COUNTABLE";
-/// The original may take so long. Others wait for the device.
+/// The time limit of the original. Others wait for the device meanwhile.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// So many sizes are tried, until the original is right.
+/// The most sizes that are tried until the original is right.
 const TRIED: usize = 2;
-/// More memory than is known to be needed must be free, by this factor.
+/// The factor by which the free memory must exceed the known need.
 const SPARE: f64 = 1.25;
-/// Bytes that making the contents of an element takes.
+/// Bytes of memory per element that generating the contents takes.
 const MAKING: f64 = 12.0;
-/// Bytes that a device is taken to have that does not tell.
+/// Bytes of memory that are assumed where the driver does not report the device's memory.
 const MEMORY: u64 = 256 << 30;
 
 /// A call that is large enough.
 pub(super) struct Large {
     name: String,
     call: Call,
-    /// The last part of the original's results.
+    /// The slot of the last part of the original's results.
     original: u32,
 }
 
-/// A size of a call and what it is to become.
+/// A size of a call, and the size that replaces it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Growth {
     old: i64,
     new: i64,
-    /// Bytes of the device that this takes.
+    /// Bytes of device memory that the call needs.
     room: f64,
 }
 
 impl Baseline {
-    /// A large call on which the original is right; why there is none otherwise. Found out now if it was not. Not for whoever
-    /// uses the device already, as [`Self::known`].
+    /// A large call on which the original is right, or why there is none; computed now if it is not known yet. As for
+    /// [`Self::known`], the caller must not hold the device.
     fn large(&self, bench: &Bench) -> Result<Result<std::sync::Arc<Large>, String>, Undecided> {
         let Known::Ready(level) = self.known(bench, 0)? else { return Ok(Err("the original fails".to_owned())) };
         let mut known = lock_first(&self.large);
@@ -75,7 +75,7 @@ impl Baseline {
             let tail = Some(Tail { size: new, last: old, alone, room: room as u64 });
             Call { tail, ..self.call(inputs.clone(), false) }
         };
-        // Nobody else is to lack the memory.
+        // No other program may run out of memory because of this call.
         let _exclusive = bench.exclusive()?;
         bench.drop_slots(Vec::new())?;
         if let Some(lifted) = self.lifted() {
@@ -92,7 +92,7 @@ impl Baseline {
         Ok(Ok(Large { name, call: call(false), original }))
     }
 
-    /// The last part of the original's results, if it is right.
+    /// The slot of the last part of the original's results, if the original is right.
     fn credible(
         &self,
         bench: &Bench,
@@ -119,7 +119,7 @@ impl Baseline {
 }
 
 impl Case<'_> {
-    /// Offsets that overflow show in tensors with more elements than 32 bits can count.
+    /// Checks the large call: overflowing offsets show in tensors with more elements than 32 bits can count.
     pub(super) fn beyond(&mut self) -> Result<(), Stop> {
         if countable() == i64::MAX {
             return Ok(());
@@ -136,7 +136,7 @@ impl Case<'_> {
         self.bench.drop_slots(Vec::new())?;
         let (ran, slot) = match self.run(&large.call) {
             Ok(ran) => ran,
-            // It may tune itself anew for such a size, or take scratch memory that nobody has.
+            // The candidate may tune itself anew for such a size, or need more scratch memory than there is.
             Err(Stop::Refused(reason @ (Reason::Time | Reason::DeviceMemory | Reason::Memory), ..))
                 if self.bench.is_alone() || reason != Reason::DeviceMemory =>
             {
@@ -159,7 +159,7 @@ fn countable() -> i64 {
     std::env::var(COUNTABLE_ENV).ok().and_then(|most| most.parse().ok()).unwrap_or(i64::MAX)
 }
 
-/// What to make larger: the outermost size of the greatest tensors, such that one of them has more than `most` elements.
+/// The sizes to enlarge: the outermost size of the greatest tensors, so that one of them has more than `most` elements.
 fn growths(workload: &Workload, level: &Ready, most: i64) -> Vec<Growth> {
     if !workload.is_resizable() {
         return Vec::new();
@@ -194,20 +194,20 @@ fn growth(tensors: &[(Vec<i64>, f64)], level: &Ready, old: i64, most: i64) -> Op
     let rest = |shape: &[i64]| shape.iter().filter(|&&size| size != old).product::<i64>();
     let grown = tensors.iter().filter(|(shape, _)| shape.contains(&old));
     let step = grown.map(|(shape, _)| rest(shape)).max().filter(|&step| step > 0)?;
-    // All of the last part lies behind what can be counted.
+    // All of the last part lies beyond the countable elements.
     let new = most / step + 1 + old;
     let elements = |shape: &[i64]| rest(shape) as f64 * if shape.contains(&old) { new as f64 } else { 1.0 };
     let bytes: f64 = tensors.iter().map(|(shape, width)| elements(shape) * width).sum();
     let making = tensors.iter().map(|(shape, _)| elements(shape) * MAKING).fold(0.0, f64::max);
     let seen = level.ran.device_memory as f64 * new as f64 / old as f64;
     let room = SPARE * (bytes + making).max(seen);
-    // Sizes that were there before would grow as well.
+    // A size that occurs elsewhere already would grow there as well.
     let is_new = !tensors.iter().any(|(shape, _)| shape.contains(&new));
     let memory = memory().map_or(MEMORY, |memory| memory.size);
     (is_new && room < memory as f64 * SHARE).then_some(Growth { old, new, room })
 }
 
-/// Whether integers of a tensor may say where something of this size ends.
+/// Whether the integers in a tensor may be offsets at which parts of this size end.
 fn ends_at(spec: &TensorSpec, size: i64) -> bool {
     match &spec.data {
         Data::Integers(values) => values.contains(&size),
@@ -243,7 +243,7 @@ mod tests {
     #[test]
     fn the_outermost_size_grows_until_it_is_enough() {
         assert_eq!(sizes(&workload(&[&[8192, 3000]])), [(8192, COUNTABLE / 3000 + 1 + 8192)]);
-        // Rows of a weight are no rows of the input; a size of one is none.
+        // The rows of a weight are no rows of the input, and a size of 1 cannot grow.
         assert_eq!(
             sizes(&workload(&[&[1, 4096, 512], &[512]])),
             [(4096, COUNTABLE / 512 + 1 + 4096), (512, COUNTABLE / 4096 + 1 + 512)]

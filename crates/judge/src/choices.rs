@@ -1,5 +1,5 @@
-//! Other ways through the code than the recorded one, as far as the file names them: words that an argument is compared with,
-//! arguments that may be left out, and those that were.
+//! Trials that take another branch of the entry than the recorded call, as far as the file names the alternatives:
+//! strings that an argument is compared with, arguments that the call leaves out, and arguments that it gives.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,21 +10,21 @@ use protocol::{Source as Origin, Value, Workload};
 
 use super::trials::text as worded;
 
-/// So many are tried.
+/// The most choices that are tried.
 const MOST: usize = 8;
 
-/// A call with another argument than the recorded one.
+/// A variant of the recorded call with another choice of arguments.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Choice {
-    /// For people.
+    /// The name for reports.
     pub(super) name: String,
-    /// Arguments that are others, by their number.
+    /// Replaced arguments, by their index.
     pub(super) others: Vec<(usize, Value)>,
-    /// Arguments that the recorded call leaves out.
+    /// Arguments that the recorded call leaves out, by name.
     pub(super) added: Vec<(String, Value)>,
 }
 
-/// The choices that the entry's file, of this text, names.
+/// The choices that `text`, the text of the entry's file, names.
 pub(super) fn choices(workload: &Workload, text: &str) -> Vec<Choice> {
     if !matches!(workload.source, Origin::Recorded | Origin::Comment) {
         return Vec::new();
@@ -70,7 +70,7 @@ pub(super) fn choices(workload: &Workload, text: &str) -> Vec<Choice> {
 
 struct Parameter {
     name: String,
-    /// If it is a plain literal.
+    /// The default value, if it is a plain literal.
     default: Option<Value>,
 }
 
@@ -93,7 +93,7 @@ fn parameters(source: &Source, entry: &str) -> Vec<Parameter> {
             }
         });
     }
-    // The context is not given.
+    // The caller does not pass the context of an autograd function.
     found.drain(..usize::from(is_apply).min(found.len()));
     found
 }
@@ -125,7 +125,7 @@ fn word<'a>(text: &dyn Fn(Node<'_>) -> &'a str, node: Node<'_>) -> Option<String
     (node.kind() == "string" && content.named_child_count() == 0).then(|| text(content).to_owned())
 }
 
-/// The names of the classes and functions around a function, and its own.
+/// The names of the classes and functions that enclose a function, and its own name.
 fn path_of<'a>(source: &'a Source, function: Node<'_>) -> Vec<&'a str> {
     let named = |node: Node<'_>| matches!(node.kind(), "function_definition" | "class_definition");
     let around = std::iter::successors(Some(function), Node::parent).filter(|node| named(*node));
@@ -135,7 +135,7 @@ fn path_of<'a>(source: &'a Source, function: Node<'_>) -> Vec<&'a str> {
     path
 }
 
-/// The words that are compared with the same expression, by its text.
+/// Strings that are compared with the same expression, by the text of the expression.
 struct Words(BTreeMap<String, BTreeSet<String>>);
 
 impl Words {
@@ -189,7 +189,7 @@ impl Words {
         }
     }
 
-    /// Other words for an argument of this name that holds one of them.
+    /// The alternatives to the string `old` for an argument of this name.
     fn beside(&self, name: &str, old: &str) -> Vec<String> {
         let groups = self.0.iter().filter(|(of, words)| *of == name || words.contains(old));
         let words: BTreeSet<&String> = groups.flat_map(|(_, words)| words).filter(|word| *word != old).collect();
@@ -197,7 +197,7 @@ impl Words {
     }
 }
 
-/// A string, those of a list, the keys of a dictionary.
+/// The strings in a node: a string itself, the items of a list, or the keys of a dictionary.
 fn words_in<'a>(text: &dyn Fn(Node<'_>) -> &'a str, node: Node<'_>) -> BTreeSet<String> {
     let mut cursor = node.walk();
     match node.kind() {

@@ -10,7 +10,8 @@ pub const LEAST_SPEEDUP: f64 = 1.02;
 pub const CREDIBLE: f64 = 10.0;
 /// The lowest ratio of original time to candidate time by the host's clock that an offer may have.
 const LEAST_WALL: f64 = 0.95;
-/// The highest drift of the original's own time during a measurement. Above it the measurement supports no claim.
+/// The highest drift of the original's own time during a measurement. A candidate that was measured during a higher one
+/// is not offered.
 const MOST_DRIFT: f64 = 1.05;
 
 /// The speedup that timings support.

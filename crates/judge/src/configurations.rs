@@ -1,4 +1,5 @@
-//! The configurations that an autotuner of a candidate did not choose. Elsewhere, or on another day, it may.
+//! A check of the configurations that a candidate's autotuner measured and did not choose: on another device or another
+//! day it may choose them.
 
 use protocol::runner::{Call, ComparerRequest, Tuned};
 
@@ -8,11 +9,11 @@ use super::judge::Case;
 use super::stop::{Stop, in_trial};
 use super::trials::Trial;
 
-/// So many are tried of each kernel.
+/// The most configurations that are tried for each kernel.
 const MOST: usize = 64;
 
 impl Case<'_> {
-    /// The recorded call with each configuration that was measured and not chosen.
+    /// Runs the recorded call with each configuration that was measured and not chosen.
     pub(super) fn configurations(&mut self, known: &Ready, trial: &Trial, call: &Call) -> Result<(), Stop> {
         let count = self.chosen.iter().map(|tuned| tuned.others.len()).max().unwrap_or(0).min(MOST);
         for at in 0..count {
@@ -45,7 +46,8 @@ impl Case<'_> {
         Ok(self.bench.drop_slots(vec![slot])?)
     }
 
-    /// Whether the original has these configurations as well, and is wrong with them: they are never chosen then.
+    /// Whether the original has the same configurations and is wrong with them as well. Its autotuner then never
+    /// chooses them.
     fn is_as_wrong(&self, known: &Ready, forced: &Call) -> Result<bool, Stop> {
         let own = lock(&self.baseline.original.chosen).clone();
         let has = |tuned: &Tuned| {
@@ -71,7 +73,7 @@ impl Case<'_> {
     }
 }
 
-/// What it takes in the turn of this number.
+/// The autotuner with the configuration that it uses in round `at`.
 fn other(tuned: &Tuned, at: usize) -> Tuned {
     let config = tuned.others.get(at % tuned.others.len().max(1)).unwrap_or(&tuned.config).clone();
     Tuned { config, ..tuned.clone() }

@@ -1,4 +1,5 @@
-//! What original and candidate do, counted in their compiled kernels. It is there to be looked at: no check rests on it.
+//! Counts of bytes and operations in the compiled kernels of original and candidate. They are for information only: no
+//! check depends on them.
 
 use protocol::runner::{Inputs, RunnerReply, RunnerRequest, Tuned};
 
@@ -10,7 +11,7 @@ use super::process::Runner;
 use super::verdict::Counted;
 
 impl Baseline {
-    /// What the recorded call of the original does; `None` where that cannot be told.
+    /// The work of the original's recorded call; `None` where it cannot be counted.
     fn counted(&self, bench: &Bench, gpu: &Gpu) -> Option<Counted> {
         let mut known = lock_first(&self.counted);
         *known.get_or_insert_with(|| {
@@ -18,7 +19,7 @@ impl Baseline {
             let mut running = self.original.process(bench).ok()?;
             let mut runner = running.take()?;
             let counted = counted(&mut runner, (&self.trials[0].inputs, &chosen), bench, gpu);
-            // One that has not answered is started again by whoever needs it.
+            // A process that did not answer is started again when it is needed next.
             *running = counted.is_some().then_some(runner);
             counted
         })
@@ -26,7 +27,7 @@ impl Baseline {
 }
 
 impl Case<'_> {
-    /// Counts what the recorded call does, on devices whose data sheet is known.
+    /// Counts the work of the recorded call, on devices whose data sheet is known.
     pub(super) fn count(&mut self) {
         let Some(gpu) = Gpu::of_device(&self.bench.environment().device) else { return };
         let (baseline, bench) = (self.baseline.clone(), self.bench);

@@ -1,7 +1,7 @@
-//! Which CUDA devices and drivers this machine has, asked without making a context.
+//! The CUDA devices and drivers of this machine, queried without creating a context.
 //!
-//! The driver library is loaded at run time: the binary starts on machines without it. Only calls that need no context
-//! are made, so the server holds no memory of the device.
+//! The driver library is loaded at run time, so that the binary starts on machines without it. Only functions that need
+//! no context are called, so the server holds no device memory.
 
 use std::panic::{UnwindSafe, catch_unwind};
 use std::sync::OnceLock;
@@ -14,14 +14,14 @@ use runtime::python::On;
 
 use super::{Device, Devices};
 
-/// Per cent of the multiprocessors' time below which a program only waits.
+/// The utilization of the multiprocessors, in percent, below which a program counts as idle.
 const AT_WORK: u32 = 5;
-/// Microseconds for which somebody who has worked counts as working.
+/// For how many microseconds a program that has computed still counts as computing.
 const LATELY: u64 = 2_000_000;
-/// What the name of every stand-in ends with.
+/// The suffix of the names of simulated devices.
 const SIMULATED: &str = " (simulated)";
 
-/// The versions of the drivers, as far as they are installed.
+/// The versions of the drivers, each `None` where it is not installed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Drivers {
     /// The newest CUDA version that the driver library supports, for example `12.8`.
@@ -31,36 +31,37 @@ pub struct Drivers {
 }
 
 impl Device {
-    /// Whether it stands in for a real device in a test.
+    /// Whether the device is simulated for a test.
     #[must_use]
     pub fn is_simulated(&self) -> bool {
         is_stand_in(&self.name)
     }
 }
 
-/// Whether a device of this name stands in for a real one in a test, here or elsewhere.
+/// Whether a device of this name is simulated, on this machine or elsewhere.
 #[must_use]
 pub fn is_stand_in(name: &str) -> bool {
     name.ends_with(SIMULATED)
 }
 
-/// What the name of a GPU ends with that is not here, and for which a model speaks.
+/// The suffix of the names of GPUs that a model predicts.
 const PREDICTED: &str = " (predicted)";
 
-/// What a GPU is called for which a model speaks.
+/// The device name of a GPU that a model predicts.
 pub(super) fn predicted(name: &str) -> String {
     format!("{name}{PREDICTED}")
 }
 
-/// The GPU for which a model speaks, by what it is called then.
+/// The name of the GPU if `name` is the device name of a predicted GPU, otherwise `None`.
 #[must_use]
 pub fn is_predicted(name: &str) -> Option<&str> {
     name.strip_suffix(PREDICTED)
 }
 
-/// Looks for CUDA devices without making a context. Takes up to a second the first time: not for the main thread.
+/// Finds the CUDA devices without creating a context. The first call takes up to a second, so the main thread must not
+/// make it.
 ///
-/// [`FAKE_DEVICE_ENV`] puts a stand-in of its name in place of the real ones, for tests without a GPU.
+/// [`FAKE_DEVICE_ENV`] replaces the real devices by a simulated one of that name, for tests without a GPU.
 #[must_use]
 pub fn devices() -> Devices {
     if let Ok(name) = std::env::var(FAKE_DEVICE_ENV)
@@ -73,21 +74,21 @@ pub fn devices() -> Devices {
     FOUND.get_or_init(|| guarded(find).unwrap_or_else(Devices::Missing)).clone()
 }
 
-/// The versions of the drivers.
+/// The versions of the installed drivers.
 #[must_use]
 pub fn drivers() -> Drivers {
     let kernel = nvml_wrapper::Nvml::init().and_then(|nvml| nvml.sys_driver_version()).ok();
     Drivers { cuda: guarded(cuda_version).ok().flatten(), kernel }
 }
 
-/// Runs `ask` if there is a driver library to ask.
+/// Calls `ask`. Fails when no driver library can be loaded, or when it is too old.
 fn guarded<T>(ask: impl FnOnce() -> T + UnwindSafe) -> Result<T, String> {
     #[expect(unsafe_code, reason = "loads libcuda, whose initialisers are trusted as the driver itself is")]
     let present = catch_unwind(|| unsafe { sys::is_culib_present() }).unwrap_or(false);
     if !present {
         return Err("no NVIDIA driver on this machine (libcuda was not found)".to_owned());
     }
-    // Functions that an old driver lacks make cudarc panic.
+    // cudarc panics when an old driver lacks a function.
     catch_unwind(ask).map_err(|_| "the NVIDIA driver is too old to be asked for its devices: update it".to_owned())
 }
 
@@ -103,7 +104,8 @@ fn find() -> Devices {
         ),
         Err(error) => Devices::Missing(format!(
             "the NVIDIA driver does not start ({}): does `nvidia-smi` work?",
-            // The enum's own name: asking the driver for a text would be one more call to fail.
+            // This uses the name of the enum's variant, since asking the driver for a text is another call that may
+            // fail.
             format!("{:?}", error.0).trim_start_matches("CUDA_ERROR_").to_lowercase().replace('_', " ")
         )),
     }
@@ -126,25 +128,25 @@ fn list() -> Result<Vec<Device>, DriverError> {
         .collect()
 }
 
-/// As NVML and `CUDA_VISIBLE_DEVICES` write it.
+/// The UUID in the format of NVML and of `CUDA_VISIBLE_DEVICES`.
 fn written(uuid: [u8; 16]) -> String {
     let digits: String = uuid.iter().map(|byte| format!("{byte:02x}")).collect();
     let groups = [&digits[..8], &digits[8..12], &digits[12..16], &digits[16..20], &digits[20..]];
     format!("GPU-{}", groups.join("-"))
 }
 
-/// What a device's memory can do.
+/// The size and speed of a device's memory.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Memory {
-    /// Bytes of it.
+    /// The size of the memory in bytes.
     pub(super) size: u64,
-    /// Bytes of the L2 cache.
+    /// The size of the L2 cache in bytes.
     pub(super) l2: u64,
-    /// Bytes a second, by the memory's clock and width.
+    /// The bandwidth in bytes per second, by the memory's clock and bus width.
     pub(super) bytes_per_second: f64,
 }
 
-/// What the memory of the first device can do; `None` without a device, or where the driver does not tell.
+/// The memory of the first device; `None` without a device, or where the driver does not report it.
 pub(super) fn memory() -> Option<Memory> {
     static FOUND: OnceLock<Option<Memory>> = OnceLock::new();
     *FOUND.get_or_init(|| if is_simulated() { None } else { guarded(ask_memory).ok()? })
@@ -166,7 +168,8 @@ fn ask_memory() -> Option<Memory> {
     Some(Memory { size, l2: u64::try_from(attribute(L2)?).ok()?, bytes_per_second })
 }
 
-/// What it takes to compile for a device without a connection to it; `None` where the driver does not tell.
+/// The parameters that compiling for a device needs, without a connection to the device; `None` where the driver does
+/// not report them.
 pub(super) fn played(uuid: &str) -> Option<Played> {
     use sys::CUdevice_attribute::{
         CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN as SHARED,
@@ -190,7 +193,7 @@ pub(super) fn played(uuid: &str) -> Option<Played> {
     Some(Played { name: device.name.clone(), capability, multiprocessors, shared })
 }
 
-/// The processes that have computed on some device lately.
+/// The ids of the processes that have computed on any device recently.
 pub(super) fn at_work() -> Vec<u32> {
     let Some(nvml) = nvml() else { return Vec::new() };
     let devices = (0..nvml.device_count().unwrap_or(0)).filter_map(|index| nvml.device_by_index(index).ok());
@@ -198,7 +201,7 @@ pub(super) fn at_work() -> Vec<u32> {
 }
 
 fn at_work_on(device: &nvml_wrapper::Device<'_>) -> Vec<u32> {
-    // Displays and browsers draw, and are not meant.
+    // Graphics processes, such as displays and browsers, do not count.
     let computing: Vec<u32> =
         device.running_compute_processes().unwrap_or_default().iter().map(|process| process.pid).collect();
     let samples = device.process_utilization_stats(None).unwrap_or_default();
@@ -207,23 +210,24 @@ fn at_work_on(device: &nvml_wrapper::Device<'_>) -> Vec<u32> {
     busy.map(|sample| sample.pid).filter(|id| computing.contains(id)).collect()
 }
 
-/// The library that watches devices, where it is installed.
+/// NVML, NVIDIA's library for monitoring devices, where it is installed.
 fn nvml() -> Option<&'static nvml_wrapper::Nvml> {
     static NVML: OnceLock<Option<nvml_wrapper::Nvml>> = OnceLock::new();
     NVML.get_or_init(|| nvml_wrapper::Nvml::init().ok()).as_ref()
 }
 
-/// The present clock of a device's multiprocessors in MHz, where it is told.
+/// The current clock of a device's multiprocessors in MHz, where NVML reports it.
 pub(super) fn clock(uuid: &str) -> Option<u32> {
     nvml()?.device_by_uuid(uuid).ok()?.clock_info(nvml_wrapper::enum_wrappers::device::Clock::SM).ok()
 }
 
-/// Bytes of a device that nobody holds, where it is told.
+/// The free memory of a device in bytes, where NVML reports it.
 pub(super) fn free(uuid: &str) -> Option<u64> {
     Some(nvml()?.device_by_uuid(uuid).ok()?.memory_info().ok()?.free)
 }
 
-/// The device of that number, and how a forker is told of it: by its file, where it is the only one and its file is known.
+/// The device with this index, and how a forker selects it: by its device file, where it is the only device and its
+/// file is known.
 pub(super) fn one(device: Option<usize>) -> (On, Option<Device>) {
     let found = match devices() {
         Devices::Found(found) => found,
@@ -239,7 +243,8 @@ pub(super) fn one(device: Option<usize>) -> (On, Option<Device>) {
     (on, own)
 }
 
-/// The number of a device's file, where it is told. A part of a device (MIG) has files of other names, and is not named by the UUID of the whole.
+/// The number of a device's file, where NVML reports it. A MIG instance has device files with other names, and the UUID
+/// of the whole device does not identify it.
 fn node(uuid: &str) -> Option<u32> {
     if is_simulated() {
         return None;

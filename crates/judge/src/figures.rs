@@ -1,4 +1,4 @@
-//! A timing with all that a reader needs to judge it, for people and for programs.
+//! The figures of a timing, as text for readers and as data for programs.
 
 use serde::Serialize;
 
@@ -7,25 +7,26 @@ use base::clock;
 use super::claim::Claim;
 use super::verdict::Measured;
 
-/// A timing with what follows from it.
+/// A timing with the figures that are derived from it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Figures<'a> {
     #[serde(flatten)]
     measured: &'a Measured,
-    /// Pairs.
+    /// The number of pairs.
     n: usize,
-    /// Milliseconds of original and candidate with a cold L2.
+    /// Median milliseconds of original and candidate with a cold L2 cache.
     median: (f64, f64),
-    /// Median ratio, original over candidate.
+    /// Median ratio of original time to candidate time.
     speedup: Option<f64>,
-    /// 95 %
+    /// The 95 % confidence interval of the speedup.
     interval: Option<[f64; 2]>,
-    /// The floor over the time of original and candidate: 1 is as fast as the device copies its memory.
+    /// The floor as a share of the time of original and candidate: at 1 the call is as fast as the device copies its
+    /// memory.
     pub floor_share: Option<(f64, f64)>,
 }
 
 impl<'a> Figures<'a> {
-    /// Those of a timing.
+    /// The figures of a timing.
     #[must_use]
     pub fn of(measured: &'a Measured) -> Self {
         let claim = Claim::of(measured);
@@ -40,7 +41,7 @@ impl<'a> Figures<'a> {
         }
     }
 
-    /// What was measured, in two lines.
+    /// The timing as two lines of text.
     #[must_use]
     pub fn lines(&self) -> [String; 2] {
         let Self { measured, n, median, .. } = self;
@@ -78,7 +79,7 @@ impl<'a> Figures<'a> {
     }
 }
 
-/// `2026-11-22 06:30 UTC`
+/// A date as in `2026-11-22 06:30 UTC`, from seconds since 1970.
 fn date(seconds: u64) -> String {
     format!("{} {:02}:{:02} UTC", clock::day(seconds), seconds / 3600 % 24, seconds / 60 % 60)
 }

@@ -1,4 +1,4 @@
-//! The least time that a device needs for a call.
+//! The floor: the least time that a device needs for a call, from the bytes that have to be read and written.
 
 use std::collections::BTreeMap;
 
@@ -10,21 +10,21 @@ use super::bench::{Bench, lock_first};
 use super::devices::{Memory, memory};
 use super::verdict::Floor;
 
-/// So many parts of an argument are given other contents, for each of two calls.
+/// How many parts of an argument receive other contents, for each of two calls.
 const PARTS: usize = 32;
-/// Triton's interpreter is slow.
+/// The same on a simulated device, where Triton's slow interpreter runs the kernels.
 const PARTS_SIMULATED: usize = 4;
 const MILLISECONDS: u64 = 1500;
-/// How often it may be wrong to say that so large a share of an argument is needed.
+/// The probability with which the certain share of an argument may be overestimated.
 const WRONG: f64 = 1e-6;
 
-/// What every right candidate reads and writes, found out from the original.
+/// The bytes that every correct candidate reads and writes, measured on the original.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Needs {
-    /// Bytes of arguments that are needed, and those of which that is certain.
+    /// Bytes of arguments that the results depend on: the estimate, and the part that is certain.
     read: f64,
     certainly_read: f64,
-    /// Bytes of arguments that are changed.
+    /// Bytes of arguments that the call changes.
     changed: f64,
 }
 
@@ -40,12 +40,12 @@ impl Needs {
     }
 }
 
-/// The least share of which `needed` out of `tried`, chosen by chance, is no accident.
+/// The lower bound of the share that is needed, when `needed` of `tried` randomly chosen parts were needed.
 fn least_share(needed: u32, tried: u32) -> f64 {
     if needed == 0 {
         return 0.0;
     }
-    // How likely so many are, or more.
+    // The probability that this many parts, or more, are needed.
     let likely = |share: f64| -> f64 {
         let mut one = (1.0 - share).powi(tried.cast_signed());
         let mut below = 0.0;
@@ -64,8 +64,8 @@ fn least_share(needed: u32, tried: u32) -> f64 {
 }
 
 impl Baseline {
-    /// What a call reads and writes at the least, found out now if it was not. Not for whoever uses the device already, as
-    /// [`Self::known`].
+    /// The bytes that a call reads and writes at least, measured now if they are not known yet. As for [`Self::known`],
+    /// the caller must not hold the device.
     pub(super) fn needs(&self, bench: &Bench) -> Result<Needs, Undecided> {
         let mut known = lock_first(&self.needs);
         if let Some(needs) = known.as_ref() {
@@ -76,19 +76,19 @@ impl Baseline {
         let parts = if is_simulated() { PARTS_SIMULATED } else { PARTS };
         let gradients = self.original.workload.gradients;
         let touched = self.original.probe(bench, Probe { inputs, parts, gradients, milliseconds: MILLISECONDS })?;
-        // Where that cannot be told, nothing is certain.
+        // Nothing is certain where the original could not be probed.
         Ok(known.insert(Needs::of(&touched.unwrap_or_default())).clone())
     }
 }
 
-/// What bounds a call from below that leaves these results; `rate` is how many bytes a second the device copies.
+/// The floor of a call with these results; `rate` is the device's copy rate in bytes per second.
 pub(super) fn floor(needs: &Needs, results: &Exported, rate: Option<f64>) -> Floor {
     bounded(needs, distinct(results), rate, memory())
 }
 
 fn bounded(needs: &Needs, result: f64, rate: Option<f64>, memory: Option<Memory>) -> Floor {
     let written = result + needs.changed;
-    // The last writes may still be in the L2 when the call is over. What is read is not there when it begins.
+    // The last writes may still be in the L2 cache when the call ends. The inputs are not in it when the call begins.
     let hard = memory.map(|memory| {
         let bytes = needs.certainly_read + (written - memory.l2 as f64).max(0.0);
         bytes / memory.bytes_per_second * 1000.0
@@ -101,7 +101,7 @@ fn bounded(needs: &Needs, result: f64, rate: Option<f64>, memory: Option<Memory>
     }
 }
 
-/// Bytes of the greatest result in each storage: several may be views of one.
+/// Bytes of results; of several views of one storage only the greatest counts.
 fn distinct(results: &Exported) -> f64 {
     let mut greatest = BTreeMap::<usize, f64>::new();
     for (at, leaf) in results.leaves.iter().enumerate().filter(|(_, leaf)| leaf.path.starts_with("result")) {
@@ -112,7 +112,7 @@ fn distinct(results: &Exported) -> f64 {
     greatest.values().sum()
 }
 
-/// Bytes of a tensor that does not share the memory of an argument.
+/// Bytes of a tensor, or 0 if it shares the memory of an argument.
 fn bytes(value: &LeafValue) -> f64 {
     match value {
         LeafValue::Tensor { dtype, shape, stride, shares: None, .. } => {
@@ -124,7 +124,7 @@ fn bytes(value: &LeafValue) -> f64 {
     }
 }
 
-/// Bytes of an element.
+/// Bytes of an element of this dtype; 1 for types that are not listed.
 pub(super) fn width(dtype: &str) -> f64 {
     match dtype {
         "float64" | "int64" | "complex64" => 8.0,

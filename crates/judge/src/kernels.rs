@@ -1,5 +1,6 @@
-//! Which kernels the device runs in a call of a candidate that is going to be offered. What reaches the device neither through
-//! Triton nor through an operator of torch is seen here: a library that is called directly, a graph that was recorded before.
+//! The last check before an offer: the list of kernels that the device runs in a call of the candidate. It finds work
+//! that neither Triton nor torch's operators launch, such as direct calls of a library or a CUDA graph that was
+//! captured before.
 
 use protocol::is_simulated;
 use protocol::runner::{Call, Ran, RunnerReply, RunnerRequest};
@@ -12,15 +13,15 @@ use super::process::Gone;
 use super::stop::{STOPPED, Stop};
 use super::verdict::Reason;
 
-/// Copies and fills of memory, which are no kernels.
+/// Copies and fills of memory, which are not kernels.
 const MEMORY: &[&str] = &["Memcpy", "Memset"];
-/// Where torch's own kernels are.
+/// Namespaces of torch's own kernels.
 const OF_TORCH: &[&str] = &["at::native", "at::cuda", "at_cuda", "c10::"];
-/// Words in the names of those that compute nothing.
+/// Parts of the names of torch's kernels that compute nothing.
 const IDLE: &[&str] = &["fill", "copy", "arange", "eye"];
 
 impl Baseline {
-    /// Kernels that the device runs in the recorded call; `None` where its driver does not tell.
+    /// The kernels that the device runs in the original's recorded call; `None` where the driver cannot list them.
     pub(super) fn kernels(&self, bench: &Bench) -> Result<Option<Vec<String>>, Undecided> {
         if is_simulated() || bench.environment().torch.is_empty() {
             return Ok(None);
@@ -30,10 +31,11 @@ impl Baseline {
             return Ok(known.clone());
         }
         let call = self.call(self.trials[0].inputs.clone(), false);
-        // In a process of its own: what lists kernels may leave launches slower, and the original's process is timed.
+        // A separate process lists the kernels, since listing may slow down launches and the original's process is
+        // timed.
         let mut runner = self.original.start(bench)?;
         let _shared = bench.shared();
-        // Nothing is measured that would be listed.
+        // The choices are forced, so that no measurements of an autotuner are listed.
         let (chosen, forced) = (lock(&self.original.chosen).clone(), true);
         let request = RunnerRequest::Run(Call { list: true, watch: true, export: false, chosen, forced, ..call });
         let found = match runner.ask(&request, bench.limits.call) {
@@ -46,8 +48,8 @@ impl Baseline {
 }
 
 impl Case<'_> {
-    /// Refuses a candidate whose work is done by kernels that neither it nor the original launches by Triton or torch. The last
-    /// check: a process that does not bear being looked at so is no longer needed.
+    /// Refuses a candidate whose work is done by kernels that neither it nor the original launches through Triton or
+    /// torch. This check is the last one, since listing kernels may break the process.
     pub(super) fn kernels(&mut self) -> Result<(), Stop> {
         let baseline = self.baseline.clone();
         let Some(usual) = baseline.kernels(self.bench)? else { return Ok(()) };
@@ -77,24 +79,24 @@ impl Case<'_> {
     }
 }
 
-/// Whether a kernel comes from what was seen of the call.
+/// Whether a launch or an operator that was observed in the call explains a kernel.
 fn is_explained(name: &str, ran: &Ran) -> bool {
     let has = |words: &[&str]| words.iter().any(|word| name.contains(word));
     if MEMORY.iter().any(|word| name.starts_with(word)) {
         return true;
     }
-    // Older releases of Triton write behind the name what they specialize for.
+    // Older releases of Triton append the specialization to the kernel's name.
     let mut launched = ran.launches.iter().map(|launch| &launch.kernel).chain(&ran.symbols);
     if launched.any(|launched| name.starts_with(launched)) {
         return true;
     }
-    // How much operators may do is looked at where they are seen. Which kernels they choose, nobody knows.
+    // Another check limits how much the operators compute. Which kernels an operator uses is unknown.
     let computes = ran.operators.iter().any(|(operator, _)| !is_free(operator));
     let lower = name.to_lowercase();
     computes || (has(OF_TORCH) && IDLE.iter().any(|word| lower.contains(word)))
 }
 
-/// For people.
+/// Kernel names, shortened for reports.
 fn short(names: &[String]) -> String {
     const MOST: usize = 60;
     let cut = |name: &String| match name.char_indices().nth(MOST) {

@@ -1,4 +1,4 @@
-//! What is different for kernels that are launched by themselves.
+//! Judging kernels that are launched by themselves, without a function around them.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use super::judge::{Case, Task};
 use super::stop::Stop;
 use super::verdict::Reason;
 
-/// What a candidate is called with: of a launch by comment it has numbers of its own.
+/// The workload of the candidate. For a launch that a comment describes it has numbers of its own.
 pub(super) fn of_candidate(workload: &Workload, task: &Task) -> Workload {
     if workload.source != Source::Launch {
         return workload.clone();
@@ -19,12 +19,12 @@ pub(super) fn of_candidate(workload: &Workload, task: &Task) -> Workload {
 }
 
 impl Case<'_> {
-    /// What the candidate is called with.
+    /// The workload of the candidate.
     pub(super) fn workload(&self, task: &Task) -> Workload {
         of_candidate(&self.baseline.original.workload, task)
     }
 
-    /// A launch by itself returns nothing: its arguments are its results.
+    /// Adapts a refusal: a launch by itself returns nothing, so that its arguments are its results.
     pub(super) fn of_launch(&self, stop: Stop) -> Stop {
         match stop {
             Stop::Refused(Reason::Mutation, evidence, line)

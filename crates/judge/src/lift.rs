@@ -1,19 +1,20 @@
-//! The user's file with its arithmetic in double precision: what kernels cast to `tl.float32` would stay in it however wide their
-//! inputs are.
+//! The user's file with its arithmetic lifted to double precision. Without that, kernels that cast to `tl.float32`
+//! would stay in single precision however wide their inputs are.
 
 use model::syntax::{Source, Span, each_node, field, node_span};
 use tree_sitter::Node;
 
-/// A file that was made to calculate in double precision. It may fail to run, or be another computation: who uses it must look.
+/// A file that was rewritten to calculate in double precision. It may fail to run, or compute something else, so the
+/// caller has to check it.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct LiftedFile {
     pub(super) text: String,
-    /// Whether the file casts what it has to single precision, and does not only make such numbers of its own: that holds for inputs
-    /// of double precision, too.
+    /// Whether the file casts its inputs to single precision, as opposed to only creating such numbers itself. A file
+    /// that casts does so for inputs in double precision as well.
     pub(super) casts: bool,
 }
 
-/// The file with `float64` where it names `float32`, on the device and beside it; `None` where it names none.
+/// The file with `float64` in place of `float32`, in kernels and in host code; `None` where it does not name `float32`.
 pub(super) fn lifted(text: &str) -> Option<LiftedFile> {
     let source = Source::parse(text);
     let mut edits: Vec<(Span, &str)> = Vec::new();
@@ -33,7 +34,7 @@ pub(super) fn lifted(text: &str) -> Option<LiftedFile> {
     (!edits.is_empty()).then_some(LiftedFile { text, casts })
 }
 
-/// Whether a name of a type stands in `….to(…)` or `tl.cast(…)`, or is a `….float()`.
+/// Whether a dtype name is the argument of `….to(…)` or `tl.cast(…)`, or the node is a `….float()`.
 fn is_cast(source: &Source, node: Node<'_>) -> bool {
     let is_to = |call: Node<'_>| {
         let function = field(call, "function").filter(|function| function.kind() == "attribute");
@@ -51,7 +52,7 @@ fn edit<'a>(source: &Source, node: Node<'_>) -> Option<(Span, &'a str)> {
             let is_call =
                 || node.parent().is_some_and(|call| call.kind() == "call" && field(call, "function") == Some(node));
             let new = match text(name) {
-                // Arrays of numpy are no results of kernels.
+                // NumPy arrays are no results of kernels.
                 "float32" if !matches!(text(of), "np" | "numpy") => "float64",
                 "float" if text(of) == "torch" => "double",
                 "float" if is_call() => "double",

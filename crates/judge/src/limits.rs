@@ -1,23 +1,23 @@
-//! What a candidate may take before it is refused.
+//! The limits on a candidate's time, memory and processes.
 
 use std::time::Duration;
 
-/// What a candidate may take.
+/// The limits on a candidate; it is refused when it exceeds one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Limits {
-    /// Time to load the file.
+    /// The time to load the file.
     pub load: Duration,
-    /// Time to compile everything ahead.
+    /// The time to compile all kernels ahead.
     pub compile: Duration,
-    /// Time of one call, with what it has to compile.
+    /// The time of one call, including what it has to compile.
     pub call: Duration,
-    /// Bytes on the host.
+    /// Host memory in bytes.
     pub memory: u64,
-    /// Bytes on the device; 0 for a share of what there is.
+    /// Device memory in bytes; 0 for a share of the device's memory.
     pub device_memory: u64,
-    /// Processes and threads.
+    /// The number of processes and threads.
     pub processes: u64,
-    /// Bytes written to one file, or printed.
+    /// Bytes that may be written to one file, or printed.
     pub output: u64,
 }
 
@@ -29,7 +29,7 @@ impl Default for Limits {
 
 impl From<&config::LimitSettings> for Limits {
     fn from(settings: &config::LimitSettings) -> Self {
-        // Settings are in MiB.
+        // The settings are in MiB.
         let bytes = |size: u64| size.saturating_mul(1 << 20);
         Self {
             load: config::time(settings.load),

@@ -1,4 +1,4 @@
-//! Timing a candidate against the original: in turn, on new inputs each time, with every result compared.
+//! Interleaved timing of candidate and original, with new inputs for each call and comparison of the results.
 
 use std::time::Instant;
 
@@ -17,48 +17,50 @@ use super::statistics::{Z_95, Z_999, median, ratio};
 use super::stop::{Stop, strange};
 use super::verdict::{Measured, Reason};
 
-/// So many calls of each version come one after the other, each on inputs of its own, before it is the other's turn.
+/// The number of calls in a block: original and candidate take turns in blocks, and each call has inputs of its own.
 const BLOCK: usize = 4;
-/// A block's inputs and results take at most so many bytes of the device.
+/// The most bytes of device memory that a block's inputs and results take.
 const BLOCK_BYTES: u64 = 8 << 30;
-/// After so many pairs what cannot become an offer is left, and what is known well enough.
+/// The number of pairs after which timing stops for a candidate that cannot become an offer, and for a ratio that is
+/// known well enough.
 const LOOK: usize = 5 * BLOCK;
-/// The ratio is known well enough when an interval of 99.9 % is this narrow: half of what an offer must be faster by.
+/// The width of the 99.9 % interval at which the ratio is known well enough: half of the speedup that an offer must
+/// have.
 const SHARP: f64 = 1.01;
-/// Back-to-back calls for the warm figure, and calls with a wait after each.
+/// The number of back-to-back calls for the warm figure, and of calls that are each followed by a wait.
 const WARM: usize = 20;
 const SYNCED: usize = 5;
-/// So many blocks before the timed ones: the memory that is taken from the driver for the first ones is used again by the
-/// others. Taking it stops the device, for long where others start beside.
+/// The number of blocks that run before the timed ones. The memory that they take from the driver is reused by the
+/// timed blocks; taking it stops the device, for long where other processes start meanwhile.
 const GROWING: usize = 5;
-/// A process holds the inputs and results of about so many blocks.
+/// About the number of blocks whose inputs and results a process holds.
 const HELD: usize = 5;
-/// Processes that wait to be timed may each hold so many bytes of the device.
+/// The most bytes of device memory that each process waiting to be timed may hold.
 const BESIDE_OTHERS: u64 = 4 << 30;
-/// A block for which the device did not wait until it was queued is asked for again so many times.
+/// How often a block is requested again when the device started before the block was queued.
 const AGAIN: usize = 2;
-/// Clock and events are held against each other so many times before they are said to disagree.
+/// How often the host's clock is compared with the device's events before they are reported to disagree.
 const LOOKS: usize = 3;
-/// A call by the clock may take so many milliseconds longer than by the device's events, and this much in proportion:
-/// more means work that the events do not see.
+/// The milliseconds, and below the proportion, by which a call may take longer by the clock than by the device's
+/// events. A larger difference means work that the events do not cover.
 const UNSEEN: f64 = 0.15;
 const UNSEEN_SHARE: f64 = 1.3;
-/// The original's own time may move by this factor while it is measured.
+/// The factor by which the original's own time may move during a measurement.
 const DRIFT: f64 = 1.05;
 
-/// Of so many blocks, besides the first, the results are compared.
+/// The share of the blocks, besides the first, whose results are compared.
 const SHARE_CHECKED: f64 = 0.25;
-/// Until then they take about so many bytes of the device at most.
+/// The most bytes of device memory, roughly, that these results take until they are compared.
 const CHECKED_BYTES: u64 = 8 << 30;
 
-/// Results of a timed call of both versions.
+/// The results of one timed call, for both versions.
 struct Checked {
     original: u32,
     candidate: u32,
     results: Exported,
 }
 
-/// What one timed request gave.
+/// The reply to one timing request.
 struct Timed {
     milliseconds: Vec<f64>,
     walls: Vec<f64>,
@@ -67,7 +69,8 @@ struct Timed {
 }
 
 impl Case<'_> {
-    /// Times both versions, with the device to themselves: against the original's process, or another one of it.
+    /// Times both versions with exclusive use of the device: against the original's process, or against another process
+    /// of the original.
     pub(super) fn time(&mut self, rival: Option<&mut Runner>) -> Result<Measured, Stop> {
         let Known::Ready(level) = self.baseline.known(self.bench, 0)? else {
             return Err(Stop::Undecided("the original refuses the recorded call".to_owned()));
@@ -98,7 +101,7 @@ impl Case<'_> {
                 }
             };
             if !is_small {
-                // Others need the memory. Who cannot give it back cannot be asked for anything else either.
+                // Other processes need the memory. A process that cannot release it cannot answer anything else either.
                 let _ = self.place.runner.ask(&RunnerRequest::Release, self.bench.limits.call);
             }
             measured
@@ -114,7 +117,8 @@ impl Case<'_> {
         Ok(measured)
     }
 
-    /// Once more as before it was timed: what it has become meanwhile, it may have been when it was timed.
+    /// Repeats the check of an untimed call after timing. A process that has changed meanwhile may have changed before
+    /// it was timed.
     fn afterwards(&mut self, level: &Ready) -> Result<(), Stop> {
         let trial = self.baseline.trials[0].clone();
         let call = Call { watch: true, ..self.baseline.call(trial.inputs.clone(), false) };
@@ -124,7 +128,7 @@ impl Case<'_> {
         self.fallback(&level.ran, &ran)
     }
 
-    /// Once more where the clock moved.
+    /// Measures, and measures once more if the original's own time moved.
     fn measure_steadily(
         &mut self,
         original: &mut Runner,
@@ -215,7 +219,7 @@ impl Case<'_> {
         }
     }
 
-    /// Bytes a second at which the device copies its memory, measured once.
+    /// The device's copy rate in bytes per second, measured once.
     fn copy_rate(&self, original: &mut Runner) -> Option<f64> {
         let mut known = lock(&self.bench.rate);
         *known.get_or_insert_with(|| match original.ask(&RunnerRequest::Copy, self.bench.limits.call) {
@@ -224,7 +228,7 @@ impl Case<'_> {
         })
     }
 
-    /// Has a process take the memory that it needs for the blocks to come.
+    /// Makes a process allocate the memory that it needs for the coming blocks.
     fn grow(&mut self, mut runner: Option<&mut Runner>, level: &Ready) -> Result<(), Stop> {
         let size = block(&level.ran.results);
         for _ in 0..if is_simulated() { 0 } else { GROWING } {
@@ -247,7 +251,7 @@ impl Case<'_> {
         Ok(())
     }
 
-    /// A block of calls with a cold cache, on inputs that no call has had.
+    /// A block of calls with a cold cache, on inputs that no call has used.
     fn block(&mut self, size: usize) -> Timing {
         self.timed += size as u64;
         let inputs = (0..size as u64).map(|at| self.inputs(1000 + self.timed - at)).collect();
@@ -258,7 +262,7 @@ impl Case<'_> {
         Timing { gradients: self.baseline.original.workload.gradients, ..Timing::default() }
     }
 
-    /// Adds about so many pairs, each version first in half of the blocks. Of some blocks the results are kept.
+    /// Adds about this many pairs; each version runs first in half of the blocks. The results of some blocks are kept.
     fn pairs(
         &mut self,
         original: &mut Runner,
@@ -291,7 +295,7 @@ impl Case<'_> {
         Ok(())
     }
 
-    /// One block of each version, on the same inputs.
+    /// Runs one block of each version on the same inputs.
     fn block_of_both(
         &mut self,
         original: &mut Runner,
@@ -318,7 +322,7 @@ impl Case<'_> {
         Ok((one, other))
     }
 
-    /// A number between 0 and 1 that no candidate can foresee.
+    /// A random number between 0 and 1 that no candidate can predict.
     pub(super) fn chance(&mut self) -> f64 {
         self.dice = self.dice.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.dice >> 11) as f64 / (1_u64 << 53) as f64
@@ -332,10 +336,12 @@ impl Case<'_> {
         Ok(())
     }
 
-    /// The clock must see what the events see: work on another stream, or left to a thread, is not in the events.
+    /// Compares the host's clock with the device's events, which do not cover work on another stream or in another
+    /// thread.
     fn by_the_clock(&mut self, original: &mut Runner, measured: &mut Measured) -> Result<(), Stop> {
         let timing = Timing { inputs: vec![self.inputs(3)], calls: alike(SYNCED), synced: true, ..self.timing() };
-        // Others take the processor now and then: the least counts, and what is seen each time.
+        // Other programs use the processor now and then, so the smallest difference counts, that is, what every call
+        // shows.
         let unseen = |timed: &Timed| {
             let calls = timed.walls.iter().zip(&timed.milliseconds);
             calls.map(|(wall, event)| wall - UNSEEN_SHARE * event).fold(f64::INFINITY, f64::min)
@@ -361,7 +367,7 @@ impl Case<'_> {
 
     fn within_the_possible(&mut self, measured: &mut Measured) -> Result<(), Stop> {
         let (original, time) = measured.times();
-        // A bound that the original breaks is none.
+        // A bound that the original breaks is wrong.
         measured.floor.hard = measured.floor.hard.filter(|&floor| floor <= original);
         let Some(floor) = measured.floor.hard else { return Ok(()) };
         if time < floor {
@@ -376,32 +382,33 @@ impl Case<'_> {
     }
 }
 
-/// Whether the ratio may be above `least`, by what is certain of it: what disturbs some of the first pairs is no reason to leave a
-/// candidate.
+/// Whether the ratio may be above `least`, by a certain bound: disturbances in the first pairs are no reason to give up
+/// a candidate.
 pub(super) fn is_contender(pairs: &[(f64, f64)], least: f64) -> bool {
     let median = || median(pairs.iter().map(|(one, other)| one / other));
     ratio(pairs, Z_95).map_or_else(median, |ratio| ratio.high) > least
 }
 
-/// Whether further pairs would not make it an offer: it is certainly less faster than that takes. To stop for a win instead would
-/// win by chance more often than is said; to stop here never wins.
+/// Whether further pairs would not make the candidate an offer, since it is certainly less fast than an offer must be.
+/// Stopping early for a win would produce more false wins than the interval states; stopping here never produces a win.
 fn is_hopeless(pairs: &[(f64, f64)]) -> bool {
     ratio(pairs, Z_999).is_some_and(|ratio| ratio.high < LEAST_SPEEDUP)
 }
 
-/// Whether further pairs would tell little more. It is the spread that ends the timing, never the ratio: nothing wins by it.
+/// Whether further pairs would add little information. The width of the interval ends the timing, never the ratio, so
+/// this favours no candidate.
 fn is_sharp(pairs: &[(f64, f64)]) -> bool {
     ratio(pairs, Z_999).is_some_and(|ratio| ratio.high <= SHARP * ratio.low)
 }
 
-/// How many calls of so many to make on equal inputs: they take equally long on a simulated device.
+/// How many of these calls to make on equal inputs. On a simulated device all of them take equally long.
 fn alike(calls: usize) -> usize {
     if is_simulated() { calls.min(2) } else { calls }
 }
 
-/// How many calls a block has.
+/// The number of calls in a block.
 fn block(results: &Exported) -> usize {
-    // Inputs are kept for a few requests, and results are copied twice.
+    // The process keeps the inputs of a few requests, and results are copied twice.
     let each = results.rough_bytes() * 6;
     usize::try_from(BLOCK_BYTES / each.max(1)).unwrap_or(BLOCK).clamp(1, BLOCK)
 }

@@ -1,11 +1,11 @@
-//! How long a device was in use.
+//! A meter of the time for which a device is in use.
 
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use super::bench::lock;
 
-/// Adds up the time in which anybody uses a device, however many at once.
+/// The total time in which at least one user holds a device.
 #[derive(Default)]
 pub(super) struct Meter(Mutex<State>);
 
@@ -16,7 +16,7 @@ struct State {
     total: Duration,
 }
 
-/// The device is in use while this lives.
+/// A guard: the device is in use until it is dropped.
 pub(super) struct Use<'a>(&'a Meter);
 
 impl Meter {
@@ -27,7 +27,7 @@ impl Meter {
         Use(self)
     }
 
-    /// All of it so far.
+    /// The total time so far.
     pub(super) fn total(&self) -> Duration {
         let state = lock(&self.0);
         state.total + state.since.map(|since| since.elapsed()).unwrap_or_default()

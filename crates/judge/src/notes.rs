@@ -1,5 +1,5 @@
-//! What the user should know of a candidate's text, though it is no reason to refuse it: where it keeps values, goes by
-//! addresses, falls back, or names a narrower type than the original does.
+//! Notes on a candidate's text that the user should read, although they are no reason to refuse it: where it caches
+//! values, depends on addresses, falls back, or names a narrower type than the original.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use tree_sitter::Node;
 
 use model::syntax::{Source, each_node, field, node_span};
 
-/// What is looked for, in the order in which it is told.
+/// The kinds of notes, in the order in which they are reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Kind {
     Keeps,
@@ -27,10 +27,10 @@ impl Kind {
     }
 }
 
-/// How often each is found in these words, and the line of the first.
+/// The number of occurrences of each kind and wording, and the line of the first one.
 type Found = BTreeMap<(Kind, String), (usize, usize)>;
 
-/// Notes on what the candidate has more of than the original.
+/// Notes on what occurs more often in the candidate than in the original.
 pub(super) fn notes(original: &str, candidate: &str) -> Vec<String> {
     let (before, after) = (found(original), found(candidate));
     let mut told = Vec::new();
@@ -67,7 +67,7 @@ fn kind_of(node: Node<'_>, source: &Source) -> Option<Kind> {
         "global_statement" => Some(Kind::Keeps),
         "decorator" if text(node).contains("cache") => Some(Kind::Keeps),
         "try_statement" => {
-            // A guarded import is how files do without a package.
+            // A file imports an optional package in a guarded block.
             let body = field(node, "body").map(text).unwrap_or_default();
             let is_import = |line: &str| line.trim().starts_with("import ") || line.trim().starts_with("from ");
             (!body.lines().all(is_import)).then_some(Kind::Fallback)

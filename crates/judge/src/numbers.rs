@@ -1,4 +1,4 @@
-//! Other numbers than the recorded ones, for calls that nobody has recorded.
+//! Trials with other numbers than the recorded ones.
 
 use protocol::runner::Inputs;
 use protocol::sizes::Sizes;
@@ -6,25 +6,25 @@ use protocol::{Source, Value, Workload};
 
 use super::trials::text;
 
-/// Numbers that vary alone, at most: of arguments, and of what arguments hold.
+/// The most numbers that are varied alone, counted separately for arguments and for what arguments contain.
 const VARIED: usize = 4;
-/// What is held by so many others is left alone.
+/// The nesting depth beyond which numbers are not varied.
 const DEEPEST: usize = 8;
 
-/// A number, or a list of parts of a size, with what becomes of it.
+/// A number, or a list of the parts of a size, with its replacement.
 struct Other<'a> {
-    /// The number of the argument, and the way inside it.
+    /// The index of the argument, and the path inside it.
     argument: usize,
     way: Vec<usize>,
-    /// For people.
+    /// The path as text for reports.
     path: String,
     old: &'a Value,
     new: Value,
 }
 
-/// Other numbers than the recorded ones, for those that are no sizes: all floats at once; each switch, each integer, and each list of
-/// parts of a size alone, since they may choose another way through the code. What arguments hold is tried by itself: objects refuse
-/// more.
+/// Replacements for numbers that are not sizes: all floats at once; each switch, each integer, and each list of the
+/// parts of a size alone, since they may select another branch. Numbers inside arguments are tried separately, since
+/// objects reject more values.
 pub(super) fn numbers(workload: &Workload) -> Vec<(String, Vec<(usize, Value)>)> {
     if !matches!(workload.source, Source::Recorded | Source::Comment) {
         return Vec::new();
@@ -41,7 +41,7 @@ pub(super) fn numbers(workload: &Workload) -> Vec<(String, Vec<(usize, Value)>)>
     [outside, inside].into_iter().flat_map(|all| trials(workload, all)).collect()
 }
 
-/// The trials of some numbers.
+/// The trials of these replacements.
 fn trials(workload: &Workload, all: Vec<Other<'_>>) -> Vec<(String, Vec<(usize, Value)>)> {
     let (floats, mut alone): (Vec<_>, Vec<_>) = all.into_iter().partition(|one| matches!(one.old, Value::Float(_)));
     alone.truncate(VARIED);
@@ -86,7 +86,7 @@ fn find<'a>(
         Value::Dict(pairs) => {
             pairs.iter().enumerate().map(|(at, (key, item))| (at, format!("[{}]", text(key)), item)).collect()
         }
-        // What is private belongs together.
+        // Private state is consistent in itself and stays as it is.
         Value::Object { state, .. } => {
             let public = state.iter().enumerate().filter(|(_, (name, _))| !name.starts_with('_'));
             public.map(|(at, (name, item))| (at, format!(".{name}"), item)).collect()
@@ -100,17 +100,17 @@ fn find<'a>(
     }
 }
 
-/// What becomes of a value, if it is a number that is no size.
+/// The replacement of a value, if it is a number that is not a size.
 fn other(value: &Value, sizes: &Sizes<'_>) -> Option<Value> {
     match value {
-        // Probabilities stay some, signs stay.
+        // Probabilities stay probabilities, and signs stay the same.
         Value::Float(old) if old.is_finite() && *old != 0.0 => {
             let new = 0.7 * old + 0.11 * old.signum();
-            // Three digits, for people.
+            // Three digits are readable.
             Some(Value::Float(format!("{new:.2e}").parse().unwrap_or(new)))
         }
         Value::Bool(old) => Some(Value::Bool(!old)),
-        // Half of a power of two divides what that divides.
+        // Half of a power of two divides what the number divides.
         Value::Int(old) if *old > 1 && !sizes.is_size(*old) => {
             Some(Value::Int(if old.count_ones() == 1 { old / 2 } else { old - 1 }))
         }
@@ -140,12 +140,12 @@ fn integers(items: &[Value]) -> Option<Vec<i64>> {
     items.iter().map(|item| if let Value::Int(value) = item { Some(*value) } else { None }).collect()
 }
 
-/// Integers that may be ends of sequences: none of them stands for itself.
+/// Whether integers may be ends of sequences, which cannot be varied independently.
 fn is_ascending(items: &[Value]) -> bool {
     items.len() > 2 && integers(items).is_some_and(|all| all.is_sorted() && all[0] != all[all.len() - 1])
 }
 
-/// Integers that add up to a size, in another order, or moved among themselves where they are equal.
+/// Integers that add up to a size, in another order, or shifted between each other where they are equal.
 fn turned(items: &[Value], sizes: &Sizes<'_>) -> Option<Vec<Value>> {
     let mut numbers = integers(items)?;
     let last = numbers.len().checked_sub(1).filter(|&last| last > 0)?;

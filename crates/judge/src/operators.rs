@@ -1,4 +1,4 @@
-//! Which operators of torch a candidate may use beyond those of the original.
+//! The rule for operators of torch that a candidate may use in addition to those of the original.
 
 use protocol::runner::Exported;
 
@@ -39,23 +39,24 @@ const FREE: &[&str] = &[
     "zeros_like",
 ];
 
-/// A new operator on fewer elements than this share of the greatest result or argument is bookkeeping.
+/// A new operator counts as bookkeeping if it works on fewer elements than the greatest result or argument divided by
+/// this.
 const SMALL_SHARE: u64 = 16;
-/// And so is one on so few.
+/// A new operator on this many elements or fewer counts as bookkeeping, too.
 const SMALL: u64 = 256;
 
-/// Whether an operator computes nothing.
+/// Whether an operator only moves or fills memory.
 pub(super) fn is_free(name: &str) -> bool {
     FREE.contains(&name.rsplit("::").next().unwrap_or(name))
 }
 
-/// Elements of the greatest tensor among results.
+/// The number of elements of the greatest result.
 pub(super) fn elements(results: &Exported) -> u64 {
     results.leaves.iter().map(|leaf| leaf.value.elements()).max().unwrap_or(0)
 }
 
-/// What to tell of operators that the original does not use, or why they are no more than a fallback. Operators come
-/// with the greatest number of elements that they have worked on at once.
+/// A note on the operators that the original does not use, or an error when they do real work. Each operator comes with
+/// the greatest number of elements that it worked on at once.
 pub(super) fn added(
     original: &[(String, u64)],
     candidate: &[(String, u64)],

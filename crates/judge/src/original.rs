@@ -1,5 +1,5 @@
-//! The process that runs the original. All candidates share it: what it gives is kept by the comparer before it is asked
-//! anything else.
+//! The original's process, which all candidates share. The comparer keeps the original's results before the process
+//! receives its next request.
 
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::channel;
@@ -14,27 +14,27 @@ use super::bench::{Bench, lock, project};
 use super::process::{Gone, Loaded, Runner};
 use super::stop::STOPPED;
 
-/// The original may begin to load so much earlier than candidates: a device starts one process after the other, and all of them
-/// wait for what is found out about it.
+/// How much earlier than candidates the original may begin to load. A device starts one process at a time, and all
+/// candidates wait for the original's results.
 const HEAD_START: Duration = Duration::from_millis(500);
 
-/// The original with one workload.
+/// The original with one workload, and its process.
 pub(super) struct Original {
     pub(super) workload: Workload,
-    /// Of a model.
+    /// How a model gets its weights; unused for other workloads.
     pub(super) weights: Weights,
     file: PathBuf,
     folder: PathBuf,
     runner: Mutex<Option<Runner>>,
-    /// What it is, once it is loaded.
+    /// The properties of the file, once it is loaded.
     loaded: Mutex<Option<Loaded>>,
-    /// How long its file takes to load.
+    /// How long the file takes to load.
     pub(super) loading: Mutex<Duration>,
-    /// Whether it has autotuners that measure in the recorded call.
+    /// Whether the original has autotuners that measure in the recorded call.
     pub(super) tunes: Mutex<bool>,
-    /// What its autotuners chose in the recorded call.
+    /// The configurations that its autotuners chose in the recorded call.
     pub(super) chosen: Mutex<Vec<Tuned>>,
-    /// The number of the process that has taken the memory that timed calls need.
+    /// The number of the process that has allocated the memory for timed calls.
     pub(super) grown: Mutex<Option<u64>>,
 }
 
@@ -54,13 +54,13 @@ impl Original {
         }
     }
 
-    /// Runs it, in a new process if the last one is gone, and has the results kept under a number. The inner error says
-    /// why it refuses.
+    /// Runs a call, in a new process if the last one has ended; the comparer keeps the results under the returned
+    /// number. The inner error says why the original refuses the call.
     pub(super) fn run(&self, bench: &Bench, call: &Call) -> Result<Result<(Ran, u32), String>, Undecided> {
         self.run_within(bench, call, bench.limits.call)
     }
 
-    /// The same, for as long as `limit`.
+    /// Runs a call as [`Self::run`], with the time limit `limit`.
     pub(super) fn run_within(
         &self,
         bench: &Bench,
@@ -71,7 +71,8 @@ impl Original {
         self.run_in(&mut running, bench, call, limit)
     }
 
-    /// Runs it twice, one right after the other in one process; the numbers of both results, if it refuses neither.
+    /// Runs two calls, one directly after the other in one process. Returns the slots of both results, if the original
+    /// refuses neither.
     pub(super) fn run_twice(&self, bench: &Bench, calls: &[Call; 2]) -> Result<Option<[u32; 2]>, Undecided> {
         let mut running = self.process(bench)?;
         let Ok((_, first)) = self.run_in(&mut running, bench, &calls[0], bench.limits.call)? else { return Ok(None) };
@@ -109,7 +110,7 @@ impl Original {
                 Err(Undecided(format!("the original lacks the device's memory: {}", last_line(&text))))
             }
             Ok(RunnerReply::Raised(Raised { text, is_early, .. })) => {
-                // An error of the device stays with the process.
+                // After a CUDA error the process cannot use the device any more.
                 if !text.contains("CUDA error") {
                     *running = Some(runner);
                 }
@@ -123,17 +124,17 @@ impl Original {
         }
     }
 
-    /// The file, and the folder of the user's.
+    /// The file, and the folder of the user's file.
     pub(super) fn place(&self) -> (&Path, &Path) {
         (&self.file, &self.folder)
     }
 
-    /// Ends its process; the next call has a new one.
+    /// Ends the process; the next call starts a new one.
     pub(super) fn end(&self) {
         *lock(&self.runner) = None;
     }
 
-    /// What it needs of its arguments; `None` if that cannot be told.
+    /// Probes which parts of its arguments the original needs; `None` if that cannot be found out.
     pub(super) fn probe(&self, bench: &Bench, wanted: Probe) -> Result<Option<Vec<Touched>>, Undecided> {
         let mut running = self.process(bench)?;
         let Some(mut runner) = running.take() else { return Ok(None) };
@@ -142,15 +143,15 @@ impl Original {
                 *running = Some(runner);
                 Ok(touched)
             }
-            // Its process goes: contents that it does not take may have broken it.
+            // The process ends, since contents that it cannot handle may have broken it.
             Ok(_) | Err(Gone::Ended(..) | Gone::Late(_) | Gone::Garbage) => Ok(None),
             Err(Gone::Unwanted) => Err(Undecided(STOPPED.to_owned())),
             Err(Gone::Lost(why)) => Err(Undecided(why)),
         }
     }
 
-    /// What it is when it is loaded, which is now if it was not. Who knows it does not wait for the process, which may be asked
-    /// something else.
+    /// The properties of the loaded file, which is loaded now if it was not before. When they are known, this does not
+    /// wait for the process, which may be busy.
     pub(super) fn loaded(&self, bench: &Bench) -> Result<Loaded, Undecided> {
         if let Some(loaded) = lock(&self.loaded).clone() {
             return Ok(loaded);
@@ -159,18 +160,18 @@ impl Original {
         Ok(lock(&self.loaded).clone().unwrap_or_default())
     }
 
-    /// Begins to load it, if that was not done, and then does something else beside that.
+    /// Starts loading the file if that was not done, and calls `then` meanwhile.
     pub(super) fn first<T>(&self, bench: &Bench, then: impl FnOnce() -> T) -> T {
         std::thread::scope(|scope| {
             let (loaded, is_loaded) = channel();
-            // What fails is met again by whoever asks.
+            // A failure shows again when the file is needed.
             scope.spawn(move || loaded.send(self.loaded(bench).is_ok()));
             let _ = is_loaded.recv_timeout(HEAD_START);
             then()
         })
     }
 
-    /// Its process, for one at a time; there is one inside.
+    /// The locked process, which is started if there is none: the option is always `Some`.
     pub(super) fn process(&self, bench: &Bench) -> Result<MutexGuard<'_, Option<Runner>>, Undecided> {
         let mut running = lock(&self.runner);
         if running.is_none() {
@@ -188,7 +189,7 @@ impl Original {
         })
     }
 
-    /// A process that calls nothing.
+    /// Starts a process that compiles and calls nothing.
     pub(super) fn start_compiler(&self, bench: &Bench) -> Result<Runner, Undecided> {
         let compiles = self.compiles(bench).map(|(device, _)| device);
         if compiles.is_none() {
@@ -197,15 +198,15 @@ impl Original {
         self.start_with(bench, |fence| Fence { streams: false, compiles, ..fence }).map(|(runner, ..)| runner)
     }
 
-    /// What a process that calls nothing compiles for without a connection to it, and how long the file takes to load there; `None` where it
-    /// needs one to be loaded, and until that is known.
+    /// The parameters for a process that only compiles, without a connection to the device, and how long the file takes
+    /// to load there; `None` where loading the file needs a connection, and until that is known.
     pub(super) fn compiles(&self, bench: &Bench) -> Option<(Played, Duration)> {
         let loaded = lock(&self.loaded).clone().filter(|loaded| !loaded.takes_memory)?;
         let device = super::devices::played(&bench.uuid).filter(|_| self.workload.source != Source::KernelBench)?;
         Some((device, loaded.took))
     }
 
-    /// A process, what the file is, and how long that took.
+    /// A new process, the properties of the file, and the time that loading it took.
     fn start_with(
         &self,
         bench: &Bench,
@@ -223,7 +224,8 @@ impl Original {
     }
 }
 
-/// The call as it is asked: where its kernels may be others than the recorded ones, autotuners are told what they chose.
+/// The call as it is sent. Where its kernels may differ from the recorded ones, the autotuners receive the
+/// configurations that they chose.
 pub(super) fn with_chosen(call: &Call, chosen: &[Tuned]) -> Call {
     let mut call = call.clone();
     if !call.forced && !call.inputs.is_as_recorded() {
@@ -232,7 +234,7 @@ pub(super) fn with_chosen(call: &Call, chosen: &[Tuned]) -> Call {
     call
 }
 
-/// Takes note of what autotuners chose; what each of them chose first stays.
+/// Adds the choices of autotuners; the first choice of each is kept.
 pub(super) fn add_chosen(chosen: &mut Vec<Tuned>, tuned: &[Tuned]) {
     for one in tuned {
         if chosen.iter().all(|other| other.kernel != one.kernel) {
@@ -241,7 +243,7 @@ pub(super) fn add_chosen(chosen: &mut Vec<Tuned>, tuned: &[Tuned]) {
     }
 }
 
-/// What a process that is gone says of itself.
+/// The reason why a process has ended, as text.
 pub(super) fn how(gone: &Gone) -> String {
     match gone {
         Gone::Ended(how, output) if output.is_empty() => format!("the process {how}"),
@@ -253,7 +255,7 @@ pub(super) fn how(gone: &Gone) -> String {
     }
 }
 
-/// Where an error says what it is.
+/// The last line of an error, which names the exception.
 pub(super) fn last_line(text: &str) -> &str {
     text.trim_end().lines().last().unwrap_or_default()
 }

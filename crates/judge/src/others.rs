@@ -8,13 +8,13 @@ use protocol::is_simulated;
 
 use super::devices::at_work;
 
-/// In tests: a file that lasts as long as another program is at work, and holds its name.
+/// In tests: a file that exists while another program computes, and contains the program's name.
 const FAKE_ENV: &str = "WARPSMITH_FAKE_OTHERS";
-/// So many parents are asked whose child a process is.
+/// The most ancestors that are examined to find a process's origin.
 const DEPTH: usize = 64;
 
-/// A program of this user that computes on a device now, by its name; none of Warpsmith's own. What runs in other containers, or
-/// belongs to others, is not known.
+/// The name of a program of this user that computes on a device now and does not belong to Warpsmith. Programs in other
+/// containers and of other users are not found.
 #[must_use]
 pub fn other_at_work() -> Option<String> {
     if is_simulated() {
@@ -28,12 +28,13 @@ pub fn other_at_work() -> Option<String> {
     })
 }
 
-/// Whether a process has loaded the driver. In a container the library may tell numbers of processes outside, which mean others here.
+/// Whether a process has loaded the driver. In a container NVML may report process ids of the host, which are other
+/// processes here.
 fn computes(id: u32) -> bool {
     fs::read_to_string(format!("/proc/{id}/maps")).is_ok_and(|maps| maps.contains("/libcuda.so"))
 }
 
-/// Whether a process was started by a Warpsmith, this one or another.
+/// Whether this Warpsmith process, or another one, started a process.
 fn is_own(mut id: u32) -> bool {
     let own = std::env::current_exe().unwrap_or_default();
     for _ in 0..DEPTH {

@@ -1,11 +1,11 @@
-//! So many at once.
+//! A counting semaphore whose waiters can also accept a substitute for a place.
 
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::bench::lock;
 
-/// Places, for which callers wait.
+/// A counting semaphore.
 pub(super) struct Places(Arc<Free>);
 
 struct Free {
@@ -13,10 +13,10 @@ struct Free {
     changed: Condvar,
 }
 
-/// One of the places, until it is dropped.
+/// A guard: one place is taken until it is dropped.
 pub(super) struct Taken(Arc<Free>);
 
-/// What came of waiting.
+/// The outcome of a wait.
 pub(super) enum Waited<T> {
     Place(Taken),
     Instead(T),
@@ -44,7 +44,8 @@ impl Places {
         Some(Taken(Arc::clone(&self.0)))
     }
 
-    /// Waits for a place, or for what does instead, which is asked for at first and after each [`Self::nudge`]; for so long.
+    /// Waits for at most `patience` for a place, or for a substitute. `instead` is called for the substitute at first
+    /// and after each [`Self::nudge`].
     pub(super) fn take_or<T>(&self, patience: Duration, mut instead: impl FnMut() -> Option<T>) -> Waited<T> {
         let since = Instant::now();
         let mut free = lock(&self.0.count);
@@ -60,9 +61,9 @@ impl Places {
         }
     }
 
-    /// Has those who wait ask again for what does instead.
+    /// Makes the waiting threads ask again for a substitute.
     pub(super) fn nudge(&self) {
-        // Who is about to wait has the lock until it does.
+        // A thread that is about to wait holds the lock until it waits, so it cannot miss the notification.
         drop(lock(&self.0.count));
         self.0.changed.notify_all();
     }

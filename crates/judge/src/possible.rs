@@ -1,13 +1,13 @@
-//! Whether times that a process tells can be.
+//! A plausibility check of the times that a candidate's process reports.
 
 use protocol::runner::Timing;
 
-/// The clocks of device and host may differ by this factor, and by so many milliseconds a reading.
+/// The factor, and the milliseconds per reading, by which the clocks of device and host may differ.
 const CLOCKS: f64 = 1.01;
 const CLOCK: f64 = 0.05;
 
-/// Whether the times of a request can be true: its calls come one after the other, and all of them between asking and answering.
-/// By how much they are too short nobody outside of the process can tell.
+/// Whether the times of a request are possible: its calls run one after the other, and all of them between request and
+/// reply. The check cannot find times that are too short.
 pub(super) fn possible(timing: &Timing, milliseconds: &[f64], walls: &[f64], passed: f64) -> Result<(), String> {
     let calls = timing.calls.max(timing.inputs.len());
     if milliseconds.len() != calls || walls.len() != if timing.synced { calls } else { 0 } {

@@ -1,4 +1,4 @@
-//! At which precision the original calculates, and at which it can be run.
+//! The precision at which the original calculates, and the higher precision at which it can be run as a reference.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,46 +15,46 @@ use super::lift::lifted;
 use super::original::Original;
 use super::trials::Trial;
 
-/// Types of which a run of the original may be more exact.
+/// The types in which a run of the original may be more exact.
 pub(super) const WIDE: [&str; 2] = ["float64", "float32"];
-/// Two runs on equal inputs may be so many times as far apart as the rounding of single precision goes without knowing more: what
-/// atomic operations add comes in another order each time. Narrower results are rounded with each of these additions.
+/// How many times the rounding error of single precision two runs on equal inputs may differ: atomic operations add in
+/// another order each time. Narrower results are rounded with each of these additions.
 const APART: f64 = 8.0;
 const APART_NARROW: f64 = 64.0;
-/// Of integers one in so many may be another, where they were rounded from such sums.
+/// One in this many integers may differ between two runs, where the integers were rounded from such sums.
 const FLIPPED: u64 = 128;
-/// So many arguments are tried with fewer bits.
+/// The most arguments that are tried with fewer bits.
 const SINGLES: usize = 8;
-/// Said where the original itself is wrong.
+/// The reason for trials on which the original itself is wrong.
 pub(super) const INEXACT: &str = "the original's results are not credible there";
-/// Said where it could not be told who is wrong.
+/// The reason for trials on which it is unknown whether original or candidate is wrong.
 pub(super) const NO_REFERENCE: &str = "there is no run at a higher precision that could tell how exact the original is";
-/// Products in double precision can take long to compile.
+/// The time limit for runs in double precision, whose products can take long to compile.
 const LONGEST: Duration = Duration::from_secs(20);
 
-/// A run at a higher precision.
+/// A run of the original at a higher precision.
 #[derive(Clone, Copy)]
 pub(super) struct Finer {
     /// The type of its inputs.
     pub(super) wide: &'static str,
-    /// The number of its results.
+    /// The slot of its results.
     pub(super) slot: u32,
 }
 
-/// The original with its arithmetic in double precision, beside itself.
+/// The original with its arithmetic lifted to double precision, beside the original itself.
 #[derive(Clone, Default)]
 pub(super) enum Lifted {
-    /// Nobody has looked yet.
+    /// It has not been looked for.
     #[default]
     Unknown,
-    /// It is no use, or not needed.
+    /// It cannot be used, or is not needed.
     None,
-    /// Runs at a higher precision are runs of this.
+    /// This file is used for runs at a higher precision.
     Some(Arc<Original>),
 }
 
 impl Baseline {
-    /// A run at a higher precision, of what is best for that.
+    /// Runs the original, or its lifted file, at a higher precision.
     pub(super) fn reference(&self, bench: &Bench, trial: &Trial, ran: &Ran) -> Result<Option<Finer>, Undecided> {
         match self.lifted() {
             Some(lifted) => self.widened(bench, (&lifted, LONGEST), (trial, ran), &WIDE[..1]),
@@ -62,7 +62,7 @@ impl Baseline {
         }
     }
 
-    /// What runs at a higher precision, if it is not the original itself.
+    /// The lifted original, if it is used for runs at a higher precision.
     pub(super) fn lifted(&self) -> Option<Arc<Original>> {
         if let Lifted::Some(lifted) = &*lock(&self.lifted) { Some(Arc::clone(lifted)) } else { None }
     }
@@ -74,7 +74,7 @@ impl Baseline {
         (trial, ran): (&Trial, &Ran),
         types: &[&'static str],
     ) -> Result<Option<Finer>, Undecided> {
-        // What nothing is wider in would be the same run again.
+        // Where no argument would be wider, the run would only repeat the original.
         for wide in types.iter().filter(|wide| is_widened(&ran.results, wide)) {
             let widened = Inputs { widen: Some((*wide).to_owned()), ..trial.inputs.clone() };
             let call = Call { poison: false, ..self.call(widened, false) };
@@ -88,9 +88,10 @@ impl Baseline {
         Ok(None)
     }
 
-    /// The best reference for the recorded call, given that of the original itself. Where the original casts to single precision
-    /// whatever its inputs are, that one is as inexact as the original, and a candidate that is more exact would be refused: its file
-    /// is made to calculate in double precision then, if it still does the same.
+    /// The best reference for the recorded call, given the reference `own` of the original itself. Where the original
+    /// casts to single precision whatever its inputs are, that reference is as inexact as the original, and a more
+    /// exact candidate would be refused. The file is then lifted to double precision, provided that it still computes
+    /// the same.
     pub(super) fn best_reference(
         &self,
         bench: &Bench,
@@ -107,9 +108,9 @@ impl Baseline {
             return Ok(own);
         }
         *lock(&self.lifted) = Lifted::None;
-        // Results may be finer and be made of what was cast. Without casts they are not.
+        // Wider results may still be made of values that were cast. Without casts that cannot be.
         let Some(lifted) = self.lift(bench, follows)? else { return Ok(own) };
-        // That it cannot be loaded says nothing about the user's file.
+        // A lifted file that cannot be loaded is no fault of the user's file.
         if lifted.process(bench).is_err() {
             return Ok(own);
         }
@@ -128,8 +129,8 @@ impl Baseline {
         Ok(Some(finer))
     }
 
-    /// Loads what will be lifted, while the original is asked what comes before: every candidate waits for both, and processes start one
-    /// after the other.
+    /// Loads the lifted file while the original makes its first runs: every candidate waits for both, and processes
+    /// start one after the other.
     pub(super) fn lift_ahead(&self, bench: &Bench) {
         let is_loaded = self.original.loaded(bench).is_ok();
         if is_loaded
@@ -138,13 +139,13 @@ impl Baseline {
         {
             *lock(&self.lifted_ahead) = Some(Arc::clone(&lifted));
             bench.wait_for_quiet();
-            // What fails is met again by whoever asks.
+            // A failure shows again when the file is needed.
             drop(lifted.process(bench));
         }
     }
 
-    /// The original's file, lifted; its process need not be started. `None` where there is nothing to lift, or, with `if_casts`, where it
-    /// casts nothing.
+    /// The lifted original; its process need not be started. `None` where there is nothing to lift or, with `if_casts`,
+    /// where the file casts nothing.
     fn lift(&self, bench: &Bench, if_casts: bool) -> Result<Option<Arc<Original>>, Undecided> {
         if let Some(lifted) = lock(&self.lifted_ahead).take() {
             return Ok(Some(lifted));
@@ -167,8 +168,9 @@ impl Baseline {
         Ok(matches!(standing, ComparerReply::Standing { is_credible: true, .. }))
     }
 
-    /// Runs the recorded call once more on the same inputs and with the same random numbers. What differs then by more than the order
-    /// of additions does is not rounding, and must not pass for it: candidates cannot be compared with it.
+    /// Repeats the recorded call on the same inputs and with the same random numbers. A difference larger than the
+    /// order of additions explains is not rounding error and must not be accepted as such: such an original cannot be
+    /// compared with candidates.
     pub(super) fn must_repeat(&self, bench: &Bench, trial: &Trial, ran: &Ran, original: u32) -> Result<(), Undecided> {
         let Ok((_, again)) = self.original.run(bench, &self.call(trial.inputs.clone(), false))? else { return Ok(()) };
         let ask = ComparerRequest::Compare {
@@ -196,7 +198,8 @@ impl Baseline {
         }
     }
 
-    /// Whether it calculates in the wider type of its inputs. One that does not equals its run on them without being exact.
+    /// Whether the original calculates in the wider type of its inputs. One that does not equals its own run on them
+    /// without being exact.
     fn follows(
         &self,
         bench: &Bench,
@@ -214,8 +217,9 @@ impl Baseline {
         Ok(matches!(standing, ComparerReply::Standing { is_finer: true, .. }))
     }
 
-    /// The arguments of which it takes the upper bits alone: its results are the same, bit by bit, without the others. That is so
-    /// of products in tf32. Candidates that take all bits would be more exact than the original, and nobody could say so.
+    /// The arguments of which the original reads the upper bits only: its results stay bitwise equal without the lower
+    /// ones, as with products in tf32. Candidates that use all bits would be more exact than the original, and this
+    /// could not be decided.
     pub(super) fn find_coarse(
         &self,
         bench: &Bench,
@@ -232,7 +236,7 @@ impl Baseline {
                 let ask = ComparerRequest::Changed { one: original, other };
                 let found = bench.compare(|comparer| Ok(comparer.differences(&ask)?))?;
                 bench.drop_slots(vec![other])?;
-                // It was another argument, and led to nothing else.
+                // Another argument was tried there, without a result.
                 let is_other = found.iter().any(|one| one.path == path);
                 if is_other && found.iter().all(|one| one.path == path) {
                     tensors.push(at);
@@ -246,7 +250,7 @@ impl Baseline {
     }
 }
 
-/// Whether an argument has floats narrower than these.
+/// Whether any argument has floats that are narrower than the type `wide`.
 fn is_widened(results: &Exported, wide: &str) -> bool {
     results.leaves.iter().any(|leaf| match &leaf.value {
         LeafValue::Tensor { dtype, .. } if leaf.path.starts_with("argument") => {
@@ -256,7 +260,7 @@ fn is_widened(results: &Exported, wide: &str) -> bool {
     })
 }
 
-/// Arguments in single precision that the call leaves alone, by number and path.
+/// Arguments in single precision that the call does not change, by index and path.
 fn singles(results: &Exported, mutated: &[usize]) -> Vec<(usize, String)> {
     let single = |leaf: &Leaf| match &leaf.value {
         LeafValue::Tensor { dtype, .. } if dtype == "float32" => {
@@ -268,7 +272,7 @@ fn singles(results: &Exported, mutated: &[usize]) -> Vec<(usize, String)> {
     results.leaves.iter().filter_map(single).take(SINGLES).collect()
 }
 
-/// Whether two runs of one function on equal inputs may differ so.
+/// Whether two runs of one function on equal inputs may differ like this.
 fn is_near(found: &Difference, value: Option<&LeafValue>) -> bool {
     let near = |most: f64| found.is_value && found.excess.is_some_and(|excess| excess <= most);
     match value {
@@ -279,7 +283,7 @@ fn is_near(found: &Difference, value: Option<&LeafValue>) -> bool {
     }
 }
 
-/// Whether results have the same leaves and shapes.
+/// Whether two results have the same leaves and shapes.
 fn is_alike(one: &Exported, other: &Exported) -> bool {
     let shape = |value: &LeafValue| match value {
         LeafValue::Tensor { shape, .. } => Some(shape.clone()),

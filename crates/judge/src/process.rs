@@ -1,4 +1,4 @@
-//! The judge's ends of the lines to its processes.
+//! Connections to the judge's processes: runners and the comparer.
 
 use std::io::{self, Read};
 use std::os::unix::net::UnixStream;
@@ -19,46 +19,46 @@ use runtime::python::{Child, Ended, Forker, ForkerError};
 use super::baseline::Undecided;
 use super::bench::lock;
 
-/// How long the comparer may take for one request.
+/// The time limit of one request to the comparer.
 const COMPARER_LIMIT: Duration = Duration::from_secs(120);
-/// How long to wait for the account of an end that was noticed otherwise.
+/// How long to wait for the forker's report of an end that was noticed otherwise.
 const END_LIMIT: Duration = Duration::from_secs(10);
 
-/// How often a wait looks whether it is still wanted.
+/// How often a waiting thread checks whether its result is still wanted.
 const GLANCE: Duration = Duration::from_millis(50);
 
-/// Why a runner does not answer any more.
+/// Why a runner does not answer.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Gone {
-    /// It ended: how, and the end of what it printed.
+    /// The process ended: how, and the last part of its output.
     Ended(End, String),
-    /// It took longer than allowed.
+    /// The process did not answer within this time.
     Late(Duration),
-    /// What it sent is no answer.
+    /// The process sent data that is no valid reply.
     Garbage,
-    /// Nobody wants to know any more.
+    /// The request was cancelled.
     Unwanted,
-    /// The parent of all processes is gone: why.
+    /// The parent of all processes is gone, for this reason.
     Lost(String),
 }
 
-/// What all processes of a device share.
+/// State that all processes of a device share.
 #[derive(Default)]
 pub(super) struct Ties {
-    /// Set when nobody wants to know any more.
+    /// Set when all requests are cancelled.
     pub(super) unwanted: AtomicBool,
     next: AtomicU64,
-    /// Runners that are gone and whose buffers the comparer may still have open.
+    /// Runners that have ended, whose buffers the comparer may still have open.
     left: Mutex<Vec<u64>>,
 }
 
 /// A process that runs one file.
 pub(super) struct Runner {
-    /// Tells its results from those of others.
+    /// The number that distinguishes its results from those of other runners.
     pub(super) number: u64,
     child: Child,
     token: u64,
-    /// What it is called in the log.
+    /// The name in the log.
     name: String,
     ties: Arc<Ties>,
 }
@@ -70,7 +70,7 @@ impl Drop for Runner {
 }
 
 impl Runner {
-    /// Starts one.
+    /// Starts a runner behind `fence`.
     pub(super) fn start(forker: &Forker, fence: Fence, ties: &Arc<Ties>) -> Result<Self, ForkerError> {
         let token = fence.token;
         let name = fence.scratch.file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -79,7 +79,7 @@ impl Runner {
         Ok(Self { number, child, token, name, ties: Arc::clone(ties) })
     }
 
-    /// Asks and waits for the answer.
+    /// Sends a request and waits for the reply, for at most `limit`.
     pub(super) fn ask(&mut self, request: &RunnerRequest, limit: Duration) -> Result<RunnerReply, Gone> {
         let since = Instant::now();
         let answer = self.ask_unlogged(request, limit);
@@ -90,7 +90,7 @@ impl Runner {
     }
 
     fn ask_unlogged(&mut self, request: &RunnerRequest, limit: Duration) -> Result<Sealed, Gone> {
-        // That it cannot be written to is told by its end.
+        // A failed write is reported as the end of the process.
         if write_frame(&mut self.child.stream, request).is_err() {
             return Err(self.end());
         }
@@ -112,7 +112,7 @@ impl Runner {
         }
         self.child.kill();
         match (why, self.child.wait(END_LIMIT)) {
-            // What it was ended for says more than that it was late or broke off.
+            // A limit that the process exceeded is a better reason than a late or broken reply.
             (_, Ok(Some(Ended { how: how @ (End::MemoryLimit | End::ProcessLimit | End::OutputLimit), output }))) => {
                 Gone::Ended(how, output)
             }
@@ -120,7 +120,7 @@ impl Runner {
         }
     }
 
-    /// How it ended, which is known to have happened.
+    /// How the process ended. The caller knows that it has ended.
     fn end(&mut self) -> Gone {
         if self.child.is_left() {
             return Gone::Unwanted;
@@ -159,7 +159,7 @@ impl Runner {
     }
 }
 
-/// What a file is once it is loaded: see [`RunnerReply::Loaded`].
+/// The properties of a loaded file: see [`RunnerReply::Loaded`].
 #[derive(Clone, Debug, Default)]
 pub(super) struct Loaded {
     pub(super) tampered: Vec<String>,
@@ -168,43 +168,43 @@ pub(super) struct Loaded {
     pub(super) took: Duration,
 }
 
-/// The process that compares.
+/// The process that compares results.
 pub(super) struct Comparer {
     child: Child,
     next: u32,
     ties: Arc<Ties>,
 }
 
-/// Why nothing can be compared.
+/// Why the comparer could not compare.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ComparerError {
-    /// Its device memory ran out.
+    /// The comparer ran out of device memory.
     #[error("the device's memory does not suffice to compare results")]
     Memory,
-    /// Something else, which is no fault of the candidate's.
+    /// Another reason, which is no fault of the candidate.
     #[error("results cannot be compared: {0}")]
     Other(String),
 }
 
 impl Comparer {
-    /// Starts one.
+    /// Starts the comparer.
     pub(super) fn start(forker: &Forker, ties: &Arc<Ties>) -> Result<Self, ForkerError> {
         let child = forker.spawn(Role::Comparer)?;
         Ok(Self { child, next: 0, ties: Arc::clone(ties) })
     }
 
-    /// Whether it has ended.
+    /// Whether the process has ended.
     pub(super) fn is_gone(&mut self) -> bool {
         !matches!(self.child.wait(Duration::ZERO), Ok(None))
     }
 
-    /// Keeps results of a runner under a number of their own.
+    /// Keeps a runner's results in a new slot, whose number is returned.
     pub(super) fn keep(&mut self, owner: u64, results: &Exported) -> Result<u32, Undecided> {
         self.keep_all(owner, vec![results.clone()])?;
         Ok(self.next)
     }
 
-    /// Keeps the results of several calls of a runner, each under a number of its own.
+    /// Keeps the results of several calls of a runner, each in a slot of its own.
     pub(super) fn keep_all(&mut self, owner: u64, results: Vec<Exported>) -> Result<Vec<u32>, Undecided> {
         let owners = std::mem::take(&mut *lock(&self.ties.left));
         if !owners.is_empty() {
@@ -219,7 +219,7 @@ impl Comparer {
         Ok(slots)
     }
 
-    /// Asks and waits for the answer.
+    /// Sends a request and waits for the reply.
     pub(super) fn ask(&mut self, request: &ComparerRequest) -> Result<ComparerReply, ComparerError> {
         if self.child.is_left() {
             return Err(ComparerError::Other("stopped".to_owned()));
@@ -245,7 +245,7 @@ impl Comparer {
         }
     }
 
-    /// Asks for differences.
+    /// Sends a request whose reply is a list of differences.
     pub(super) fn differences(&mut self, request: &ComparerRequest) -> Result<Vec<Difference>, ComparerError> {
         match self.ask(request)? {
             ComparerReply::Differences(found) => Ok(found),
@@ -254,7 +254,7 @@ impl Comparer {
     }
 }
 
-/// What is asked, for the log: the name of the variant. No more of it is formatted.
+/// The name of a request's variant, for the log, without formatting the rest of the request.
 fn name(request: &impl std::fmt::Debug) -> String {
     struct Head(String);
     impl std::fmt::Write for Head {
@@ -265,12 +265,12 @@ fn name(request: &impl std::fmt::Debug) -> String {
         }
     }
     let mut head = Head(String::new());
-    // It breaks off behind the name.
+    // The writer fails on purpose after the name.
     let _ = std::fmt::Write::write_fmt(&mut head, format_args!("{request:?}"));
     head.0
 }
 
-/// Reads one frame, all of which must have come by `deadline`.
+/// Reads one frame, which must arrive completely by `deadline`.
 fn read_within<T: DeserializeOwned>(
     stream: &mut UnixStream,
     deadline: Instant,

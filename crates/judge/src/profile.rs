@@ -1,5 +1,5 @@
-//! Counters of the hardware, through NVIDIA's profiler `ncu`, where this machine has it and allows them: which kernel of a call takes
-//! the time, and what bounds it. They decide what is tried first, and nothing else.
+//! Hardware counters from NVIDIA's profiler `ncu`, where it is installed and allowed: which kernel of a call takes the
+//! time, and what limits it. They only decide what the search tries first.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -14,38 +14,38 @@ use super::judge::Task;
 use super::original::last_line;
 use super::tools::{Tooled, installed, text};
 
-/// For tests: what stands in for the profiler on a simulated device.
+/// For tests: a program that replaces the profiler on a simulated device.
 const FAKE_ENV: &str = "WARPSMITH_FAKE_PROFILER";
-/// It runs each kernel several times, and takes seconds to start.
+/// The time limit: the profiler runs each kernel several times, and takes seconds to start.
 const LIMIT: Duration = Duration::from_secs(40);
-/// So many launches are looked at.
+/// The most launches that are profiled.
 const LAUNCHES: &str = "64";
 
-/// What is counted: nanoseconds, and percent of what the device can do.
+/// The metrics: nanoseconds, and percent of the device's peak.
 const TIME: &str = "gpu__time_duration.sum";
 const MEMORY: &str = "dram__throughput.avg.pct_of_peak_sustained_elapsed";
 const COMPUTE: &str = "sm__throughput.avg.pct_of_peak_sustained_elapsed";
 const WARPS: &str = "sm__warps_active.avg.pct_of_peak_sustained_active";
 
-/// What was counted of a kernel, over its launches in one call.
+/// The counters of one kernel, over its launches in one call.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Profile {
-    /// How often it was launched.
+    /// The number of launches.
     pub launches: u32,
-    /// The time of all launches, with a cold cache.
+    /// Milliseconds of all launches together, with a cold cache.
     pub milliseconds: f64,
-    /// The share of the memory's bandwidth, between 0 and 1; as all shares the mean over time.
+    /// The share of the memory bandwidth that is used, between 0 and 1. All shares are means over the time.
     pub memory: f64,
-    /// The share of what the busiest part of the multiprocessors can do.
+    /// The share of the peak of the busiest compute unit of the multiprocessors.
     pub compute: f64,
-    /// The share of the warps that there is room for.
+    /// The occupancy: active warps as a share of the warps that fit.
     pub warps: f64,
 }
 
-/// What was counted, by the names of kernels as functions.
+/// Profiles by the function names of the kernels.
 pub type Profiles = BTreeMap<String, Profile>;
 
-/// Where the profiler is, if it is on this machine.
+/// The path of `ncu`, if it is installed.
 pub fn profiler(python: Option<&Path>) -> Option<PathBuf> {
     if is_simulated() {
         return std::env::var_os(FAKE_ENV).map(PathBuf::from);
@@ -53,7 +53,8 @@ pub fn profiler(python: Option<&Path>) -> Option<PathBuf> {
     installed("ncu", python)
 }
 
-/// Reads what the profiler has written of these kernels; `None` where it says something else, as where counters are not allowed.
+/// Reads the profiler's report on these kernels; `None` where the report has another content, for example because
+/// counters are not allowed.
 fn read(report: &str, kernels: &[String]) -> Option<Profiles> {
     let table = report.find("\"ID\"").map(|start| &report[start..])?;
     let mut lines = csv::ReaderBuilder::new().flexible(true).from_reader(table.as_bytes());
@@ -65,9 +66,9 @@ fn read(report: &str, kernels: &[String]) -> Option<Profiles> {
     let mut found = Profiles::new();
     for line in lines.records().map_while(Result::ok) {
         let number = |at: usize| line.get(at)?.replace(',', "").parse::<f64>().ok();
-        // The line of units has no numbers.
+        // The line with the units has no numbers.
         let (Some(time), Some(symbol)) = (number(time), line.get(name)) else { continue };
-        // The longest name that the symbol begins with: it may go on with what the kernel was compiled for.
+        // The longest kernel name that is a prefix of the symbol, since the specialization may follow.
         let named = kernels.iter().filter(|kernel| symbol.starts_with(kernel.as_str()));
         let Some(kernel) = named.max_by_key(|kernel| kernel.len()) else { continue };
         let profile = found.entry(kernel.clone()).or_default();
@@ -87,10 +88,10 @@ fn read(report: &str, kernels: &[String]) -> Option<Profiles> {
 }
 
 impl Bench {
-    /// Counts what these kernels do in the first call of a task's original. Uses the device beside others, and blocks for seconds.
+    /// Profiles these kernels in the first call of a task's original. Shares the device, and blocks for seconds.
     ///
     /// # Errors
-    /// Why nothing was counted.
+    /// Returns the reason why nothing was counted.
     pub(super) fn profile(
         &self,
         task: &Task,
@@ -111,16 +112,16 @@ impl Bench {
     ) -> Result<Result<String, String>, Undecided> {
         let workload = task.workloads.first().ok_or_else(|| Undecided("there is no call".to_owned()))?;
         let baseline = self.baseline((&task.original, &task.folder), workload, true)?;
-        // Its autotuners choose in the first call, by themselves.
+        // Autotuners choose in the first call, without the profiler.
         baseline.known(self, 0)?;
         let chosen = lock(&baseline.original.chosen).clone();
-        // Inside the program `ncu` locks a file of its own, and asks the driver for counters as who has started us may.
+        // `ncu` locks a file of its own inside the program, and reads the counters with the permissions of our user.
         let job = Alone { unfenced: true, chosen, ..baseline.alone(self, "profiled")? };
         let options = [
             ("--csv", None),
             ("--page", Some("raw".to_owned())),
             ("--print-units", Some("base".to_owned())),
-            // The device stays as it is set.
+            // The clocks of the device stay as they are set.
             ("--clock-control", Some("none".to_owned())),
             ("--target-processes", Some("application-only".to_owned())),
             ("--launch-count", Some(LAUNCHES.to_owned())),

@@ -1,6 +1,6 @@
-//! Judging on another machine: `evaluator.command` starts a `warpsmith worker` there, which speaks these frames over its
-//! standard streams; so does the client of a pool. A link that breaks is made anew, once or twice; what was under way is sent again under its number, so no
-//! result is lost or counts twice.
+//! Judging on another machine. `evaluator.command`, or the client of a pool, starts a `warpsmith worker` there, and
+//! both sides exchange these frames over its standard streams. A broken link is connected again once or twice; open
+//! requests are then sent again under their numbers, so that no result is lost or counted twice.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::{self, BufReader, BufWriter, Read, Write};
@@ -24,73 +24,73 @@ use super::stop::STOPPED;
 use super::verdict::{Measured, Verdict};
 use super::way::Way;
 
-/// After so long it is said what is waited for.
+/// The silence after which a message names what is being waited for.
 const SILENCE: Duration = Duration::from_secs(5);
-/// How long the other side may take to end by itself with what it has started, and then once more when it is told to.
+/// How long the other side may take to end by itself with its processes, and once more after it was asked to terminate.
 const END_LIMIT: Duration = Duration::from_secs(5);
-/// Python files beside the original that are sent along, in bytes together.
+/// The most bytes, in total, of the Python files beside the original that are sent along.
 const MOST_FILES: u64 = 8 << 20;
 
-/// What is asked of the other side.
+/// A request to the other side.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 enum Ask {
     /// Judge a candidate.
     Judge {
-        /// Each has its own.
+        /// The number of the request.
         id: u64,
-        /// What.
+        /// The task with its files.
         parcel: Box<Parcel>,
     },
-    /// Whether what is under way is unwanted.
+    /// With `true`, cancels all judgements; with `false`, allows new ones.
     Abandon(bool),
-    /// This one is, and its verdict.
+    /// Cancels the judgement of this number; its verdict is not needed either.
     Drop(u64),
 }
 
-/// What the other side says.
+/// A reply of the other side.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 enum Say {
-    /// First.
+    /// The greeting.
     Ready {
         protocol: u32,
         #[serde(flatten)]
         hello: Hello,
     },
-    /// It cannot work.
+    /// The other side cannot judge, for this reason.
     Unfit { reason: String },
-    /// About a candidate.
+    /// The verdict on the candidate of this number.
     Verdict { id: u64, verdict: Box<Verdict> },
 }
 
-/// What the other side has.
+/// The greeting: what the other side offers.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Hello {
     pub(super) environment: Environment,
-    /// Processor cores.
+    /// The number of processor cores.
     #[serde(default)]
     pub(super) cores: usize,
-    /// GPUs.
+    /// The number of GPUs.
     #[serde(default)]
     pub(super) devices: usize,
-    /// Which judge it is.
+    /// The identity of the judge.
     #[serde(default)]
     pub(super) judge: String,
-    /// The GPU model, as a pool calls it.
+    /// The GPU model, as a pool names it.
     #[serde(default)]
     pub(super) model: String,
 }
 
-/// A task with its files.
+/// A task with the contents of its files.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Parcel {
-    /// The original's name in its folder.
+    /// The original's path relative to its folder.
     name: PathBuf,
-    /// Texts of the folder's Python files, the original among them, by their names in it.
+    /// The texts of the folder's Python files, including the original, by relative path.
     files: BTreeMap<PathBuf, String>,
     candidate: String,
     workloads: Vec<Workload>,
     effort: Effort,
-    /// Put in by the client of a pool, which hears of all that its hosts measure.
+    /// Measurements that the client of a pool adds, which receives those of all its hosts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     known: Vec<Measured>,
 }
@@ -117,7 +117,7 @@ impl Parcel {
         Ok(Self { name, files, candidate, workloads: task.workloads.clone(), effort: task.effort, known: Vec::new() })
     }
 
-    /// Writes the files into a folder; the same files give the same one.
+    /// Writes the files into a folder below `root`; equal files give the same folder.
     fn unpack(self, root: &Path, id: u64) -> io::Result<Task> {
         let hash = blake3::hash(&serde_json::to_vec(&self.files)?).to_hex();
         let folder = root.join(&hash[..16]);
@@ -131,7 +131,7 @@ impl Parcel {
                     std::fs::write(path, text)?;
                 }
             }
-            // Another candidate may have been as quick.
+            // Another candidate may have created the same folder meanwhile.
             if std::fs::rename(&partial, &folder).is_err() && !folder.exists() {
                 return Err(io::Error::other("the files cannot be written"));
             }
@@ -146,18 +146,18 @@ impl Parcel {
     }
 }
 
-/// Tells the other end of the standard streams that this machine cannot judge.
+/// Reports to the other end of the standard streams that this machine cannot judge.
 ///
 /// # Errors
-/// What the stream says.
+/// Returns an error when writing to the stream fails.
 pub fn refuse(reason: &str, mut output: impl Write) -> io::Result<()> {
     write_frame(&mut output, &Say::Unfit { reason: reason.to_owned() })
 }
 
-/// Serves the judge at the other end of the standard streams until they close: `warpsmith worker`.
+/// Serves the judge at the other end of the standard streams until they close: the command `warpsmith worker`.
 ///
 /// # Errors
-/// What the streams say.
+/// Returns an error when reading from or writing to the streams fails.
 pub fn serve(evaluator: &Evaluator, input: impl Read, output: impl Write + Send) -> io::Result<()> {
     let (mut input, output) = (BufReader::new(input), Mutex::new(BufWriter::new(output)));
     let say = |message: &Say| write_frame(&mut *lock(&output), message);
@@ -192,20 +192,20 @@ pub fn serve(evaluator: &Evaluator, input: impl Read, output: impl Write + Send)
                             Err(error) => Verdict::undecided(format!("the files do not arrive: {error}")),
                         };
                         lock(open).remove(&id);
-                        // The stream's end is noticed by whoever reads it.
+                        // The reader notices the end of the stream.
                         let _ = say(&Say::Verdict { id, verdict: Box::new(verdict) });
                     });
                 }
             }
         };
-        // Nobody is there to be told.
+        // No one receives an error here.
         is_over.store(true, Ordering::Relaxed);
         evaluator.abandon(true);
         ended
     })
 }
 
-/// The near end of a link to a worker elsewhere.
+/// The local end of a link to a worker on another machine.
 pub(super) struct Remote {
     way: Way,
     link: Mutex<Link>,
@@ -217,11 +217,11 @@ pub(super) struct Remote {
 
 struct Link {
     process: Child,
-    /// Until it is to end.
+    /// `None` once the link is to end.
     stdin: Option<BufWriter<ChildStdin>>,
-    /// Each link has its own: what read the last one may end long after it.
+    /// Each connection has its own flag: the reader of the last connection may end long after it.
     is_broken: Arc<AtomicBool>,
-    /// How often it has been made anew.
+    /// How often the link has been connected again.
     mends: u32,
 }
 
@@ -242,7 +242,8 @@ impl Remote {
         self.ask(task, &|| !task.is_unwanted())
     }
 
-    /// Has the other side find out of the original what it will be asked, and waits for as long as that is wanted.
+    /// Makes the other side compute ahead what candidates will need from the original, and waits while `wanted` returns
+    /// true.
     pub(super) fn go_ahead(&self, task: &Task, wanted: &dyn Fn() -> bool) {
         let effort = Effort { ahead: true, ..task.effort };
         self.ask(&Task { effort, ..task.clone() }, wanted);
@@ -285,14 +286,14 @@ impl Remote {
     }
 
     fn send(&self, ask: &Ask) {
-        // A broken link is noticed by its reader as well.
+        // The link's reader notices a broken link as well.
         let mut link = lock(&self.link);
         if link.tell(ask).is_err() {
             link.is_broken.store(true, Ordering::Relaxed);
         }
     }
 
-    /// Makes a broken link anew, as often as that is done, and sends again what was under way.
+    /// Connects a broken link again, within the limit, and sends the open requests again.
     fn mend(&self) -> Result<(), String> {
         let mut link = lock(&self.link);
         if !link.is_broken.load(Ordering::Relaxed) {
@@ -327,7 +328,7 @@ impl Link {
         self.stdin.as_mut().map_or(Err(io::ErrorKind::BrokenPipe.into()), |stdin| write_frame(stdin, ask))
     }
 
-    /// Ends the other side: by the end of what it hears, so that it leaves nothing behind; by force after the limit.
+    /// Ends the other side: by closing its input, so that it can clean up, and by a signal after the limit.
     fn end(&mut self, limit: Duration) {
         self.stdin = None;
         if self.has_ended(limit) {
@@ -370,7 +371,7 @@ impl Drop for Remote {
 
 type Waiting = Arc<Mutex<HashMap<u64, (Parcel, Sender<Verdict>)>>>;
 
-/// Makes a link. A pool's client that ends before it is ready has lost its connection meanwhile: another one is started.
+/// Connects a link. A pool's client that ends before it is ready has lost its connection, so another one is started.
 fn connect(
     way: &Way,
     mends: u32,
@@ -386,7 +387,7 @@ fn connect(
         match greeted(process, mends, all, &|first| greeting(first, way, since, waiting)) {
             Err(Unready::Ended) if more > 0 && waiting() && since.elapsed() < way.start() => {
                 tracing::warn!("{} is asked again: what asks it ended before it was ready", way.name().0);
-                // It is waited for, as after a link that broke.
+                // From now on waiting is reported as after a broken link.
                 earlier = earlier.or(Some(""));
             }
             Err(unready) => return Err(failed(unready.to_string())),
@@ -406,7 +407,7 @@ enum Unready {
 
 type First = Receiver<io::Result<Say>>;
 
-/// Listens to what was started until it has greeted.
+/// Reads from a started process until its greeting arrives.
 fn greeted(
     mut process: Child,
     mends: u32,
@@ -430,7 +431,7 @@ fn greeted(
     }
 }
 
-/// Waits for the other side to be ready.
+/// Waits for the greeting of the other side.
 fn greeting(first: &First, way: &Way, since: Instant, waiting: &dyn Fn() -> bool) -> Result<Hello, Unready> {
     let because = |why| Err(Unready::Because(why));
     let (limit, mut is_told) = (way.start(), since.elapsed() > SILENCE);
@@ -472,7 +473,7 @@ fn listen(stdout: impl Read, first: &Sender<io::Result<Say>>, all: &Waiting, is_
     let mut stdout = BufReader::new(stdout);
     loop {
         match read_frame::<Say>(&mut stdout) {
-            // What is not waited for any more has been told before.
+            // A verdict that is no longer waited for was delivered before.
             Ok(Some(Say::Verdict { id, verdict })) => {
                 if let Some((_, waiting)) = lock(all).remove(&id) {
                     let _ = waiting.send(*verdict);
@@ -481,7 +482,7 @@ fn listen(stdout: impl Read, first: &Sender<io::Result<Say>>, all: &Waiting, is_
             Ok(Some(other)) => drop(first.send(Ok(other))),
             Ok(None) => break,
             Err(error) => {
-                // Only whoever waits for the other side to be ready wants to know.
+                // The receiver exists only while a thread waits for the greeting.
                 let _ = first.send(Err(error));
                 break;
             }

@@ -1,5 +1,6 @@
-//! What is faster against the original with other choices of its own autotuners. Where several configurations are about as fast, which of
-//! them a tuner chooses is luck; what is faster than an unlucky choice is not faster than the original.
+//! Timing against the original with other configurations of its own autotuners. Where several configurations are about
+//! equally fast, the tuner's choice among them is chance, and a candidate that only beats an unlucky choice is not
+//! faster than the original.
 
 use protocol::runner::{Call, RunnerReply, RunnerRequest, Tuned};
 
@@ -11,19 +12,20 @@ use super::process::Runner;
 use super::stop::Stop;
 use super::verdict::Measured;
 
-/// So many other choices are timed.
+/// The most other configurations that are timed.
 const MOST: usize = 3;
 
 impl Case<'_> {
-    /// Times what looks faster by `measured` against the original with what its autotuners nearly chose, and with what the candidate's
-    /// have chosen. The least of all claims is the one that counts; what was no offer does not become one.
+    /// Times a candidate that looks faster by `measured` against the original with the configurations that its
+    /// autotuners nearly chose, and with those of the candidate. The lowest claim counts; a candidate that was no offer
+    /// does not become one.
     pub(super) fn rivals(&mut self, mut measured: Measured) -> Result<Measured, Stop> {
         let baseline = self.baseline.clone();
         let chosen = lock(&baseline.original.chosen).clone();
         let mut timed = 0;
         for rival in &rivals(&chosen, &self.chosen) {
             let Some(mut runner) = self.settled(rival)? else { continue };
-            // What was checked before is not told again.
+            // Checks that were made before are not reported again.
             let told = self.checks.len();
             let other = self.time(Some(&mut runner))?;
             self.checks.truncate(told);
@@ -47,12 +49,13 @@ impl Case<'_> {
         Ok(measured)
     }
 
-    /// Whether `measured` is to be held against other choices: it could be offered, or shown as faster to who asks thoroughly.
+    /// Whether `measured` is to be compared with other configurations: it could be offered, or a thorough judgement
+    /// would report it as faster.
     pub(super) fn has_rivals(&self, measured: &Measured) -> bool {
         is_offer(measured) || self.effort.thorough && looks_faster(measured)
     }
 
-    /// A process of the original that keeps to these choices; `None` if it does not take them.
+    /// A process of the original with these configurations; `None` if it does not accept them.
     fn settled(&mut self, rival: &[Tuned]) -> Result<Option<Runner>, Stop> {
         let baseline = self.baseline.clone();
         let mut runner = baseline.original.start(self.bench)?;
@@ -71,7 +74,7 @@ impl Case<'_> {
     }
 }
 
-/// Whether it may be offered, by its timings.
+/// Whether the timing allows an offer.
 pub(super) fn is_offer(measured: &Measured) -> bool {
     Claim::of(measured).is_some_and(|claim| claim.objection.is_none())
 }
@@ -93,7 +96,8 @@ fn names(rival: &[Tuned]) -> String {
     names.join("; ")
 }
 
-/// Other choices of the original's: the candidate's, where they can be its own, then those that it nearly made.
+/// Other configurations for the original: the candidate's, where they are possible for the original, then those that
+/// its tuner nearly chose.
 fn rivals(own: &[Tuned], candidates: &[Tuned]) -> Vec<Vec<Tuned>> {
     let with = |config: &dyn Fn(&Tuned) -> Option<String>| -> Vec<Tuned> {
         let chosen = own.iter().map(|one| Tuned { config: config(one).unwrap_or(one.config.clone()), ..one.clone() });

@@ -1,4 +1,4 @@
-//! NVIDIA's checker of the device's memory, `compute-sanitizer`, for candidates that are going to be offered.
+//! The memory check with NVIDIA's `compute-sanitizer`, for candidates that are about to be offered.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -17,24 +17,25 @@ use super::stop::Stop;
 use super::tools::{Started, Tooled, installed, text};
 use super::verdict::Reason;
 
-/// For tests: what stands in for the checker on a simulated device.
+/// For tests: a program that replaces the checker on a simulated device.
 const FAKE_ENV: &str = "WARPSMITH_FAKE_SANITIZER";
-/// One run may take so long where nobody has a budget.
+/// The time limit of one run where no budget is given.
 pub(super) const LIMIT: Duration = Duration::from_secs(60);
-/// What the checker ends with when it has found something.
+/// The exit status of the checker when it has found errors.
 const FOUND: i32 = 77;
-/// Errors that it prints.
+/// The most errors that the checker prints.
 const PRINTED: &str = "100";
 
-/// What a checker has found: each kind with its first report. Or why it has not run to its end.
+/// The kinds of errors that the checker found, each with its first report; or why it did not finish.
 pub(super) type Found = Result<BTreeMap<String, String>, String>;
 
-/// The parts of the checker that are run.
+/// The tools of the checker that are run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Tool {
-    /// Accesses outside of allocated memory.
+    /// `memcheck`: accesses outside of allocated memory.
     Memory,
-    /// Hazards in shared memory. Reductions of Triton's own show some that do no harm: several threads write the same.
+    /// `racecheck`: hazards in shared memory. Triton's own reductions contain some harmless ones, where several threads
+    /// write the same value.
     Races,
 }
 
@@ -48,12 +49,12 @@ impl Tool {
         }
     }
 
-    /// What it is called in a verdict.
+    /// The name in a verdict.
     fn said(self) -> String {
         format!("compute-sanitizer, {}", self.name())
     }
 
-    /// What a report says, if it came to its end.
+    /// Parses a report; `None` if it is incomplete.
     fn read(self, report: &str) -> Option<BTreeMap<String, String>> {
         let lines: Vec<&str> = report.lines().filter_map(|line| line.strip_prefix("=========")).collect();
         let end = match self {
@@ -73,7 +74,7 @@ impl Tool {
         Some(found)
     }
 
-    /// The kind of error that a line begins to tell of.
+    /// The kind of the error whose report begins with this line.
     fn kind(self, line: &str) -> Option<String> {
         match self {
             // `Invalid __global__ write of size 4 bytes`
@@ -90,7 +91,7 @@ impl Tool {
     }
 }
 
-/// Where the checker is, if it is on this machine.
+/// The path of `compute-sanitizer`, if it is installed.
 pub fn sanitizer(python: Option<&Path>) -> Option<PathBuf> {
     if is_simulated() {
         return std::env::var_os(FAKE_ENV).map(PathBuf::from);
@@ -99,13 +100,13 @@ pub fn sanitizer(python: Option<&Path>) -> Option<PathBuf> {
 }
 
 impl Bench {
-    /// Has the checker started once for each of its tools, for whoever asks for it next: to import torch under it takes several seconds.
+    /// Starts the checker ahead for each of its tools, since importing torch under it takes several seconds.
     pub(super) fn start_checkers(&self) {
         let Some(checker) = sanitizer(Some(&self.python)) else { return };
         for tool in Tool::ALL {
             let mut started = lock(&self.checkers[tool as usize]);
             if started.is_none() {
-                // Who asks for it meets what is wrong.
+                // A failure shows again when the checker is needed.
                 *started = self.start_checker(&checker, tool).ok();
             }
         }
@@ -113,7 +114,8 @@ impl Bench {
 
     fn start_checker(&self, checker: &Path, tool: Tool) -> Result<Started, Undecided> {
         let mut command = vec![text(checker), "--tool".to_owned(), tool.name().to_owned()];
-        // It would give up on a program that has not come to use the device within a minute, and check nothing then. We wait ourselves.
+        // With a limit of its own the checker gives up on a program that does not use the device within a minute, and
+        // then checks nothing. The judge has a limit of its own.
         let (code, wait) = (FOUND.to_string(), "0".to_owned());
         for (name, value) in
             [("--error-exitcode", code), ("--print-limit", PRINTED.to_owned()), ("--launch-timeout", wait)]
@@ -121,15 +123,16 @@ impl Bench {
             command.extend([name.to_owned(), value]);
         }
         if tool == Tool::Memory {
-            // Libraries ask for what a device may not have, and are told so.
+            // Libraries query features that a device may not have, which would be reported as errors.
             command.extend(["--report-api-errors".to_owned(), "no".to_owned()]);
         }
-        // Each tensor has memory of its own, with nothing beside it.
+        // Each tensor gets an allocation of its own, so that accesses next to it are found.
         let variables = vec![("PYTORCH_NO_CUDA_MEMORY_CACHING".to_owned(), "1".to_owned())];
         self.start_under("checked", Tooled { command, variables })
     }
 
-    /// Runs one call under the checker. Uses the device beside others. One that was started before and says nothing may have waited too long.
+    /// Runs one call under the checker, with shared use of the device. A process that was started ahead and does not
+    /// answer may have waited too long, so a new one is tried.
     fn checked(&self, checks: &Checks<'_>, tool: Tool, job: &Alone) -> Result<Found, Undecided> {
         let earlier = lock(&self.checkers[tool as usize]).take();
         let earlier = earlier.and_then(|mut one| (!one.has_ended()).then_some(one));
@@ -142,8 +145,8 @@ impl Bench {
 }
 
 impl Baseline {
-    /// What the checker finds in the original, found out now if it was not. Not for whoever uses the device already, as
-    /// [`Self::known`].
+    /// What the checker finds in the original, computed now if it is not known yet. As for [`Self::known`], the caller
+    /// must not hold the device.
     fn checked(&self, checks: &Checks<'_>, tool: Tool) -> Result<Found, Undecided> {
         let mut known = lock_first(&self.checked[tool as usize]);
         if let Some(found) = &*known {
@@ -155,28 +158,28 @@ impl Baseline {
     }
 }
 
-/// What a thread has found.
+/// The result of a joined thread.
 fn ended<T>(joined: std::thread::Result<Result<T, Undecided>>) -> Result<T, Undecided> {
     joined.unwrap_or_else(|_| Err(Undecided("checking broke off: this is a fault of warpsmith's".to_owned())))
 }
 
-/// A candidate, and how it is run under the checker.
+/// A candidate with the parameters of its runs under the checker.
 pub(super) struct Checks<'a> {
     bench: &'a Bench,
     baseline: Arc<Baseline>,
     checker: PathBuf,
     job: Alone,
-    /// Each run may take so long.
+    /// The time limit of each run.
     limit: Duration,
-    /// Nobody wants to know any more.
+    /// Set when the results are no longer needed.
     is_over: AtomicBool,
 }
 
-/// What each tool has found in a candidate; and in the original, where there was something.
+/// The findings of each tool in the candidate and, where there were any, in the original.
 pub(super) type Results = Vec<(Tool, Result<(Found, Option<Found>), Undecided>)>;
 
 impl Checks<'_> {
-    /// Runs both tools at once: most of the time of each goes by on the host.
+    /// Runs both tools in parallel, since most of their time is spent on the host.
     pub(super) fn run(&self) -> Results {
         std::thread::scope(|scope| {
             let both = Tool::ALL.map(|tool| (tool, scope.spawn(move || self.one(tool))));
@@ -184,7 +187,7 @@ impl Checks<'_> {
         })
     }
 
-    /// What one that has started finds in a job's call; `None` where it takes longer than it may.
+    /// The findings of a started checker in a job's call; `None` if it exceeds the time limit.
     fn by(&self, started: Started, tool: Tool, job: &Alone) -> Result<Option<Found>, Undecided> {
         let Some((ended, report)) = started.call(job, self.limit, &|| self.is_unwanted())? else { return Ok(None) };
         let found = report.and_then(|report| tool.read(&report));
@@ -201,7 +204,7 @@ impl Checks<'_> {
         Ok((found, original))
     }
 
-    /// What is still running ends.
+    /// Ends the runs that are still going on.
     pub(super) fn end(&self) {
         self.is_over.store(true, Ordering::Relaxed);
     }
@@ -212,7 +215,7 @@ impl Checks<'_> {
 }
 
 impl<'a> Case<'a> {
-    /// How it would be run under the checker, where the machine has one.
+    /// The runs of the candidate under the checker; `None` where the checker is not installed.
     pub(super) fn checks(&self, task: &Task, limit: Duration) -> Option<Checks<'a>> {
         let checker = sanitizer(Some(&self.bench.python))?;
         let job = Alone {
@@ -224,14 +227,15 @@ impl<'a> Case<'a> {
             is_candidate: true,
             unfenced: false,
             device: self.bench.lock_file(),
-            // Whatever it chooses elsewhere is looked at, too.
+            // Whichever configurations its autotuners choose there are checked, too.
             chosen: Vec::new(),
         };
         let (bench, baseline, is_over) = (self.bench, Arc::clone(&self.baseline), AtomicBool::new(false));
         Some(Checks { bench, baseline, checker, job: job.unasked(), limit, is_over })
     }
 
-    /// Errors of memory that results do not show. The original is run, too, where there is something.
+    /// Checks for memory errors that the results do not show. Where the candidate has errors, the original is run as
+    /// well.
     pub(super) fn sanitized(&mut self, results: Option<Results>) -> Result<(), Stop> {
         let Some(results) = results else {
             self.note("it was not run under compute-sanitizer, which is not on this machine");

@@ -1,4 +1,4 @@
-//! Finds out about the original what candidates are going to ask, while they load and compile.
+//! A scout: a thread that computes ahead what candidates will need from the original, while they load and compile.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -7,7 +7,7 @@ use super::baseline::{Baseline, Undecided};
 use super::bench::Bench;
 use super::judge::Task;
 
-/// Sets what it has when it goes, however that is left in which it is.
+/// Sets a flag when it is dropped, however its scope is left.
 pub struct SetAtEnd<'a>(pub &'a AtomicBool);
 
 impl Drop for SetAtEnd<'_> {
@@ -16,12 +16,12 @@ impl Drop for SetAtEnd<'_> {
     }
 }
 
-/// Does something while a scout goes ahead of it. A scout that is not done leaves the rest to that of the next candidate.
+/// Calls `what` while a scout runs ahead of it. The scout of the next candidate does what this one does not finish.
 pub(super) fn scouted<T>(baseline: &Baseline, bench: &Bench, what: impl FnOnce() -> T) -> T {
     let is_over = AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            // One of them does it. What fails is met again by whoever asks for it.
+            // Only one thread does this at a time. A failure shows again when the result is needed.
             if let Ok(_only) = baseline.scout.try_lock() {
                 let _ = baseline.go_ahead(bench, (MOST, &|| !is_over.load(Ordering::Relaxed)));
             }
@@ -31,7 +31,7 @@ pub(super) fn scouted<T>(baseline: &Baseline, bench: &Bench, what: impl FnOnce()
     })
 }
 
-/// Does something while that is found out which every candidate is held against first, unless somebody has begun with it.
+/// Calls `what` while the original's recorded call is computed, unless another thread has begun with that.
 pub(super) fn foreseen<T>(baseline: &Baseline, bench: &Bench, what: impl FnOnce() -> T) -> T {
     std::thread::scope(|scope| {
         let ahead = (!baseline.is_asked()).then(|| scope.spawn(|| baseline.foresee(bench)));
@@ -45,14 +45,14 @@ pub(super) fn foreseen<T>(baseline: &Baseline, bench: &Bench, what: impl FnOnce(
 }
 
 impl Bench {
-    /// Finds out of originals what will be asked when a candidate is judged thoroughly, beside others that are judged, for as long as that is
-    /// wanted. Blocks.
+    /// Computes, for a task's originals, what a thorough judgement will need, while others are judged and `wanted`
+    /// returns true. Blocks.
     pub(super) fn go_ahead(&self, task: &Task, wanted: &(dyn Fn() -> bool + Sync)) {
         if task.effort.sanitizer.is_some() {
             self.start_checkers();
         }
         for workload in &task.workloads {
-            // What fails is met again by whoever asks for it.
+            // A failure shows again when the result is needed.
             let Ok(baseline) = self.baseline((&task.original, &task.folder), workload, true) else { continue };
             if let (true, Ok(_only)) = (wanted(), baseline.scout.try_lock()) {
                 let _ = baseline.go_ahead(self, (MOST_MEANWHILE, wanted));
@@ -62,7 +62,7 @@ impl Bench {
 }
 
 impl Baseline {
-    /// In the order in which a candidate asks: what it compiles for, what its recorded call is held against, the rest.
+    /// Follows the order of a judgement: what is compiled, the recorded call, the rest.
     fn go_ahead(&self, bench: &Bench, (most, wanted): (usize, &(dyn Fn() -> bool + Sync))) -> Result<(), Undecided> {
         let (first, later): (Vec<usize>, Vec<usize>) =
             (0..self.trials.len()).partition(|&at| self.trials[at].specializes);
@@ -85,7 +85,7 @@ impl Baseline {
         if wanted() {
             self.needs(bench)?;
         }
-        // Offers ask for it.
+        // Only offers need this.
         if wanted() {
             self.kernels(bench)?;
         }

@@ -1,9 +1,10 @@
 //! Processes that judge several candidates, one after the other.
 //!
-//! The driver makes one context after the other for the whole machine, so a process for each candidate bounds how many are judged
-//! (`docs/results/pool.md`). In a search, candidates that our own skills make of the user's file may share one: they are the user's code,
-//! and what is offered is judged once more in a process of its own. What a shared process refuses is judged in another one, too, unless Triton
-//! refuses it before it runs.
+//! The driver creates one context at a time for the whole machine, so a process per candidate limits how many
+//! candidates are judged (`docs/results/pool.md`). In a search, candidates that our own skills make of the user's file
+//! may share a process: they are the user's code, and a candidate that is offered is judged once more in a process of
+//! its own. A candidate that a shared process refuses is judged in another process as well, unless Triton refused it
+//! before it ran.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -22,34 +23,36 @@ use super::process::Runner;
 use super::stop::STOPPED;
 use super::verdict::Outcome;
 
-/// What imports much loads longer than others should wait for it: it keeps the processors busy, not the driver.
+/// How long other starts wait for a file that loads. A file with many imports takes longer, but occupies the processors
+/// rather than the driver.
 const PATIENCE: Duration = Duration::from_secs(8);
 
 /// The process of a candidate.
 pub(super) struct Place {
     pub(super) runner: Runner,
     pub(super) fence: Fence,
-    /// How many candidates it has judged before.
+    /// How many candidates the process has judged before.
     pub(super) judged: usize,
-    /// Whether loading its file took memory of the device.
+    /// Whether loading its file allocated device memory.
     pub(super) takes_memory: bool,
-    /// Held while it starts, and loads its first file.
+    /// Held while the process starts and loads its first file.
     pub(super) starting: Option<Taken>,
 }
 
 impl Place {
     fn end(self) {
         drop(self.runner);
-        // What is still being written there goes with the whole folder in the end.
+        // Files that are still being written there are removed with the whole scratch folder in the end.
         let _ = std::fs::remove_dir_all(self.fence.scratch);
     }
 }
 
-/// A process that has judged candidates of an original and waits for another one.
+/// A process that has judged candidates of an original and is free for another one.
 pub(super) type Spare = (Arc<Baseline>, Place);
 
-/// Whether a file may launch on several streams. One that hides it has them one after the other, which is of no use to it: the original always
-/// has all. What allocates for tensor descriptors is told of a stream, whether there are several or not.
+/// Whether a file may launch on several streams. A file that hides this gets its launches one after the other, which
+/// gains it nothing: the original always has all streams. Allocators for tensor descriptors receive a stream in any
+/// case, so they do not count.
 fn names_streams(text: &str) -> bool {
     let text = text.to_ascii_lowercase();
     let allocates = |line: &str| {
@@ -60,14 +63,15 @@ fn names_streams(text: &str) -> bool {
 }
 
 impl Effort {
-    /// Whether a process that judges so may judge another candidate after `judged` others.
+    /// Whether a process may judge another candidate after `judged` others.
     fn goes_on(&self, judged: usize, workload: &Workload) -> bool {
         judged < self.series && !self.thorough && workload.source != Source::KernelBench
     }
 }
 
 impl Bench {
-    /// A process for a candidate: one that has judged others of the same original, where that is allowed, or a new one.
+    /// A process for a candidate: a free one that has judged others of the same original, where that is allowed, or a
+    /// new one.
     pub(super) fn place(
         &self,
         task: &Task,
@@ -77,7 +81,7 @@ impl Bench {
         let streams = [&task.original, &task.candidate]
             .into_iter()
             .any(|file| std::fs::read_to_string(file).map_or(true, |text| names_streams(&text)));
-        // Without torch the worker counts memory for a process, not for a file.
+        // Without torch the worker counts memory per process instead of per file.
         let shares = task.effort.goes_on(1, &baseline.original.workload) && !self.environment().torch.is_empty();
         let fits = |(of, place): &Spare| Arc::ptr_eq(of, baseline) && (place.fence.streams || !streams);
         let spare = || {
@@ -94,18 +98,19 @@ impl Bench {
         let mut fence = self.fence("candidate", false, readable)?;
         fence.streams = streams;
         fence.device_memory = self.device_memory(baseline.device_memory());
-        // Of many candidates at once, on a small device, too.
+        // This limit also holds for many candidates at once on a small device.
         fence.results = baseline.results().min(fence.device_memory / 64);
         let start = || Runner::start(&self.forker, fence.clone(), &self.ties);
         let runner = baseline.original.first(self, start)?;
         Ok(Place { runner, fence, judged: 0, takes_memory: false, starting })
     }
 
-    /// Waits until a process may start, or one that judged others is there. The first ones start while the original loads.
+    /// Waits until a process may start or a free one is available. The first processes start while the original loads.
     fn turn_to_start(&self, baseline: &Baseline, mut spare: impl FnMut() -> Option<Place>) -> Waited<Place> {
         match self.starting.take_or(Duration::ZERO, &mut spare) {
             Waited::InVain => {
-                // Patience would be over for all at once when the original is there. What fails is met again by whoever asks.
+                // Otherwise the patience of all would end at once when the original is loaded. A failure shows again
+                // when the original is needed.
                 let _ = baseline.original.loaded(self);
                 self.starting.take_or(PATIENCE, spare)
             }
@@ -113,7 +118,7 @@ impl Bench {
         }
     }
 
-    /// Keeps the process of a candidate for another one, where that is allowed, or ends it.
+    /// Keeps the process for another candidate, where that is allowed, or ends it.
     pub(super) fn leave_place(&self, effort: &Effort, baseline: Arc<Baseline>, mut place: Place, outcome: &Outcome) {
         place.judged += 1;
         let may_go_on = (matches!(outcome, Outcome::Accepted) || outcome.has_not_run()) && !self.is_abandoned();
@@ -125,8 +130,9 @@ impl Bench {
         }
     }
 
-    /// Ends the processes that wait for another candidate: they hold memory of the device. Not before whoever is to be offered has loaded: the
-    /// driver makes and ends one context after the other, of all devices, and it would wait for all of theirs.
+    /// Ends the free processes, which hold device memory. This happens after the candidate to be offered has loaded:
+    /// the driver creates and ends one context at a time for all devices, so that loading would wait for all of these
+    /// ends.
     pub(super) fn end_spares(&self) {
         let ended = std::mem::take(&mut *lock(&self.spares));
         if !ended.is_empty() {
@@ -139,18 +145,18 @@ impl Bench {
         self.ties.unwanted.load(Ordering::Relaxed)
     }
 
-    /// Whether what a process that had judged others says of a candidate is to be asked of a new one.
+    /// Whether the outcome from a process that had judged others needs to be confirmed in a new process.
     pub(super) fn doubts(&self, judged: usize, outcome: &Outcome) -> bool {
         judged > 0 && outcome.is_doubtful() && !self.is_abandoned()
     }
 }
 
 impl Outcome {
-    /// Whether the candidates that a process judged before may be to blame.
+    /// Whether candidates that the process judged before may have caused the outcome.
     fn is_doubtful(&self) -> bool {
         match self {
             Self::Refused { .. } => !self.has_not_run(),
-            // Who asked has given it up: judged again it would keep the device from the measurement that counts.
+            // A cancelled judgement is not repeated: that would keep the device from the measurement that counts.
             Self::Undecided { why } => why != STOPPED,
             Self::Accepted | Self::Predicted => false,
         }
@@ -158,7 +164,7 @@ impl Outcome {
 }
 
 impl Case<'_> {
-    /// The file that the process loads: the candidate's, or a copy of it, where it may read no other one than its first.
+    /// The file that the process loads: the candidate's, or a copy where the process may read its first file only.
     pub(super) fn file(&self, task: &Task) -> std::io::Result<PathBuf> {
         if self.place.judged == 0 {
             return Ok(task.candidate.clone());

@@ -1,7 +1,8 @@
 //! Infinities and NaN that a kernel multiplies by zero.
 //!
-//! `tl.dot(p, v)` makes NaN of a row of `v` that is masked by zeros in `p`. How many rows lie in a tile decides then which results are NaN,
-//! so a kernel with other tiles has others, and both are right wherever inputs are finite. An original that does so is no measure there.
+//! `tl.dot(p, v)` computes NaN from a row of `v` that zeros in `p` mask. Which results become NaN then depends on the
+//! number of rows in a tile: a kernel with other tiles has others, and both are correct wherever the inputs are finite.
+//! An original that does so is no reference for these results.
 
 use std::cmp::Reverse;
 use std::iter;
@@ -14,12 +15,13 @@ use super::judge::Case;
 use super::stop::Stop;
 use super::trials::Trial;
 
-/// So many tensors have numbers alone, at most: each asks both sides two times more.
+/// The most tensors that are made finite alone: each requires two more calls of original and candidate.
 const MOST: usize = 4;
 
 impl Case<'_> {
-    /// Stops for `stop`, unless all that is wrong in `slot` are infinities and NaN of that kind, the original has some of the kind itself, and
-    /// all is right with numbers in their places, by what is known of the recorded call. For whoever uses the device.
+    /// Returns `stop`, unless only infinities and NaN of this kind are wrong in `slot`, the original has some of this
+    /// kind itself, and all results are right with finite numbers in their places, by what is known of the recorded
+    /// call. The caller holds the device.
     pub(super) fn spills(
         &mut self,
         (known, recorded): (&Ready, &Known),
@@ -46,8 +48,9 @@ impl Case<'_> {
         Ok(())
     }
 
-    /// Whether it is so. Numbers in the places of all tensors explain most; where one tensor's count, another's that are multiplied by zero
-    /// are seen by numbers in that one alone.
+    /// Whether this explains the difference. Finite numbers in all tensors explain most cases. Where infinities of one
+    /// tensor are meaningful, those of another tensor that are multiplied by zero show only when that other tensor
+    /// alone is made finite.
     fn explained(
         &mut self,
         (known, recorded): (&Ready, &Ready),
@@ -58,7 +61,7 @@ impl Case<'_> {
         let (mut finite, mut candidate_finite) = (Vec::new(), Vec::new());
         for tensor in iter::once(None).chain(self.tensors().into_iter().map(Some)) {
             let Some([theirs, mine]) = self.both_with_numbers(trial, tensor, slots)? else { return Ok(false) };
-            // Great numbers overflow in one order of calculation and not in another.
+            // Large numbers overflow in one order of calculation and not in another.
             if tensor.is_none() && !self.differences(&recorded.by_level(theirs[0], mine[0]))?.is_empty() {
                 return Ok(false);
             }
@@ -79,7 +82,7 @@ impl Case<'_> {
         Ok(false)
     }
 
-    /// Numbers of the greatest tensors of floats, if there are several.
+    /// The ids of the greatest float tensors, if there are several float tensors.
     fn tensors(&self) -> Vec<usize> {
         let mut floats = self.baseline.original.workload.specs();
         floats.retain(|spec| is_float(&spec.dtype) && !spec.shape.is_empty());
@@ -88,7 +91,8 @@ impl Case<'_> {
         if floats.len() < 2 { Vec::new() } else { floats.iter().take(MOST).map(|spec| spec.id).collect() }
     }
 
-    /// Results of the original and of the candidate with usual and with great numbers, if the original takes such calls.
+    /// The results of original and candidate with usual and with large finite numbers; `None` if the original refuses
+    /// these calls.
     fn both_with_numbers(
         &mut self,
         trial: &Trial,

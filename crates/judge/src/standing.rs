@@ -1,4 +1,4 @@
-//! What the original's runs on a trial are good for.
+//! The decision whether the original's results on a trial can serve as a reference.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,17 +11,17 @@ use super::precision::{Finer, INEXACT, NO_REFERENCE};
 use super::trials::Trial;
 use super::verdict::Reason;
 
-/// Results of the original's runs for one trial.
+/// The slots of the original's runs on one trial.
 pub(super) struct Slots {
     pub(super) original: u32,
     pub(super) reference: Option<Finer>,
     pub(super) jittered: Vec<u32>,
-    /// With equal inputs that lie otherwise in memory.
+    /// The run on equal inputs with another memory layout.
     pub(super) alike: Option<u32>,
 }
 
 impl Baseline {
-    /// What is known then: what its results are good for, or why they are none to hold candidates to.
+    /// The results as a reference for candidates, or the reason why they are none.
     pub(super) fn stand(
         &self,
         bench: &Bench,
@@ -36,7 +36,7 @@ impl Baseline {
             ComparerReply::Standing { is_credible, is_exact, is_whole, .. } => {
                 // Sums of small integers are exact in any order.
                 let is_whole = is_whole && trial.inputs.values == Values::Integers;
-                // On some contents, such as one constant, what rounds may happen not to.
+                // On some contents, such as one constant, a kernel that rounds may happen not to.
                 let rounds = first.is_some_and(|first| !first.is_exact);
                 (is_credible, is_exact && (follows && !rounds || is_whole))
             }
@@ -55,7 +55,7 @@ impl Baseline {
         if trial.needs_reference() && !(is_credible && follows) {
             return skip(bench, NO_REFERENCE);
         }
-        // Whoever is more exact than it would be refused.
+        // A candidate that is more exact than the original would be refused.
         if trial.reason == Reason::Values && !is_credible && follows && self.lifted().is_some() {
             return skip(bench, INEXACT);
         }

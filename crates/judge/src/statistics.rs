@@ -1,6 +1,6 @@
-//! From interleaved pairs of times to a ratio that can be believed.
+//! Statistics of interleaved timing pairs: the median ratio and its confidence interval.
 
-/// The median ratio of paired times with an interval.
+/// The median ratio of paired times with a confidence interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Ratio {
     /// Median over the pairs of original time over candidate time.
@@ -11,13 +11,13 @@ pub struct Ratio {
     pub high: f64,
 }
 
-/// Two-sided 95 %.
+/// The z-score of a two-sided 95 % interval.
 pub const Z_95: f64 = 1.959_964;
-/// Two-sided 99.9 %: what an offer must pass, so that a kernel compared with itself wins in fewer than 1 % of runs even
-/// when a few candidates are tried.
+/// The z-score of a two-sided 99.9 % interval, which an offer must pass, so that a kernel compared with itself wins in
+/// fewer than 1 % of runs even when a few candidates are tried.
 pub const Z_999: f64 = 3.290_527;
 
-/// The median of `values`; 0 when there is none.
+/// The median of `values`; 0 when there are none.
 #[must_use]
 pub fn median(values: impl IntoIterator<Item = f64>) -> f64 {
     let mut values: Vec<f64> = values.into_iter().collect();
@@ -30,10 +30,10 @@ pub fn median(values: impl IntoIterator<Item = f64>) -> f64 {
     }
 }
 
-/// Median ratio with the interval of the median from order statistics (the binomial one, no assumption on the
-/// distribution), for `z` standard deviations.
+/// The median ratio with the interval of the median from order statistics (the binomial interval, which assumes nothing
+/// about the distribution), for `z` standard deviations.
 ///
-/// `None` with fewer pairs than the interval needs.
+/// Returns `None` with fewer pairs than the interval needs.
 #[must_use]
 pub fn ratio(pairs: &[(f64, f64)], z: f64) -> Option<Ratio> {
     let mut ratios: Vec<f64> = pairs.iter().map(|(original, candidate)| original / candidate).collect();

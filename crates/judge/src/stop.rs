@@ -1,4 +1,4 @@
-//! Why judging a candidate ends before its end.
+//! The reasons for which a judgement ends early.
 
 use protocol::runner::{Difference, End, Exported, LeafValue, Raised, RunnerReply};
 
@@ -7,10 +7,10 @@ use super::original::how;
 use super::process::Gone;
 use super::verdict::Reason;
 
-/// Why nothing is said of what was given up.
+/// The reason of a cancelled judgement.
 pub(super) const STOPPED: &str = "stopped";
 
-/// Why judging stopped.
+/// Why a judgement ended early.
 pub(super) enum Stop {
     Refused(Reason, String, Option<usize>),
     Undecided(String),
@@ -54,7 +54,7 @@ impl From<Raised> for Stop {
     }
 }
 
-/// A reply that is not the one that was asked for.
+/// The error for a reply of an unexpected kind.
 pub(super) fn strange(reply: RunnerReply) -> Stop {
     match reply {
         RunnerReply::Raised(raised) => raised.into(),
@@ -62,7 +62,7 @@ pub(super) fn strange(reply: RunnerReply) -> Stop {
     }
 }
 
-/// Another reason for a result that differs.
+/// Replaces the reason of a refusal for a wrong result by `reason`.
 pub(super) fn as_a(reason: Reason) -> impl Fn(Stop) -> Stop {
     move |stop| match stop {
         Stop::Refused(Reason::Output | Reason::Form | Reason::Gradient | Reason::Mutation, evidence, line) => {
@@ -72,7 +72,7 @@ pub(super) fn as_a(reason: Reason) -> impl Fn(Stop) -> Stop {
     }
 }
 
-/// What fails on a trial that the original passes.
+/// Adds the trial's name to a failure on a trial that the original passes.
 pub(super) fn in_trial(stop: Stop, name: &str) -> Stop {
     match stop {
         Stop::Refused(reason, evidence, line) => Stop::Refused(reason, format!("{name}: {evidence}"), line),
@@ -80,7 +80,7 @@ pub(super) fn in_trial(stop: Stop, name: &str) -> Stop {
     }
 }
 
-/// Refuses a candidate whose results differ.
+/// Refuses a candidate whose results differ; does nothing when `found` is empty.
 pub(super) fn refuse(found: &[Difference], results: &Exported, reason: Reason, name: &str) -> Result<(), Stop> {
     let Some(first) = found.first() else { return Ok(()) };
     let more = if found.len() > 1 { format!(" (and {} more results differ)", found.len() - 1) } else { String::new() };

@@ -1,4 +1,4 @@
-//! NVIDIA's own tools: where they are, and running one around a process.
+//! NVIDIA's command line tools: finding them, and running a process under one of them.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -11,7 +11,7 @@ use super::bench::{Bench, project};
 use super::stop::STOPPED;
 
 const GLANCE: Duration = Duration::from_millis(50);
-/// In the folder of a process under a tool: what it is to call, and what the tool says.
+/// The files in the folder of a process under a tool: the call that it makes, and the tool's report.
 const CALL: &str = "call.json";
 const REPORT: &str = "report";
 
@@ -20,7 +20,7 @@ pub(super) fn text(path: &Path) -> String {
     path.to_string_lossy().into_owned()
 }
 
-/// Where a tool is, if it is on this machine: on the path, beside CUDA, or among the packages of `python`.
+/// The path of a tool, if it is installed: on the search path, beside CUDA, or among the packages of `python`.
 pub(super) fn installed(name: &str, python: Option<&Path>) -> Option<PathBuf> {
     let mut places: Vec<PathBuf> = std::env::var_os("PATH").iter().flat_map(std::env::split_paths).collect();
     for variable in ["CUDA_HOME", "CUDA_PATH"] {
@@ -43,15 +43,15 @@ pub(super) fn installed(name: &str, python: Option<&Path>) -> Option<PathBuf> {
     places.into_iter().flat_map(named).find(|path| path.is_file())
 }
 
-/// A tool as it is started around a call.
+/// The command that runs a tool around a call.
 pub(super) struct Tooled {
-    /// The program with its options, without the file of its report.
+    /// The program with its options, without the report file.
     pub(super) command: Vec<String>,
-    /// What it finds in its environment beside what it is given anyway.
+    /// Additional environment variables.
     pub(super) variables: Vec<(String, String)>,
 }
 
-/// Python under a tool, which has started or starts still, and waits to be told what to call.
+/// A Python process under a tool, started or starting, that waits for its call.
 pub(super) struct Started {
     child: Child,
     folder: PathBuf,
@@ -62,7 +62,8 @@ impl Started {
         !matches!(self.child.wait(Duration::ZERO), Ok(None))
     }
 
-    /// Has it make a job's call. How that ended, and the tool's report, if it has written one; `None` where it took longer than it may.
+    /// Makes the job's call in this process. Returns how the process ended, and the tool's report, if there is one;
+    /// `None` where it exceeds the time limit.
     pub(super) fn call(
         mut self,
         job: &Alone,
@@ -76,7 +77,8 @@ impl Started {
         Ok(Some((ended, report)))
     }
 
-    /// How it ends; `None` where it takes longer than it may. For most of its time it starts Python: it takes the device itself, later.
+    /// How the process ends; `None` where it exceeds the time limit. The process acquires the device itself, since it
+    /// spends most of its time starting Python.
     fn watch(&mut self, limit: Duration, is_unwanted: &dyn Fn() -> bool) -> Result<Option<Ended>, Undecided> {
         let deadline = Instant::now() + limit;
         loop {
@@ -94,7 +96,7 @@ impl Started {
     }
 }
 
-/// Tells the process of a folder what to call: whole, or not yet.
+/// Writes the call into the process's folder, atomically.
 fn describe(folder: &Path, job: &Alone) -> Result<(), Undecided> {
     let part = folder.join("part");
     std::fs::write(&part, serde_json::to_vec(job)?)?;
@@ -102,7 +104,7 @@ fn describe(folder: &Path, job: &Alone) -> Result<(), Undecided> {
 }
 
 impl Bench {
-    /// Starts Python under a tool. It may be told what to call later: to start takes it seconds.
+    /// Starts Python under a tool, which takes seconds. The call may be given later.
     pub(super) fn start_under(&self, name: &str, tooled: Tooled) -> Result<Started, Undecided> {
         let folder = self.private(name)?;
         let Tooled { mut command, variables } = tooled;
@@ -116,7 +118,7 @@ impl Bench {
 }
 
 impl Baseline {
-    /// The recorded call of the original in a process by itself, for a tool to look at.
+    /// The original's recorded call as a job for a process under a tool.
     pub(super) fn alone(&self, bench: &Bench, name: &str) -> Result<Alone, Undecided> {
         let (file, folder) = self.original.place();
         let job = Alone {

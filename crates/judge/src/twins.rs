@@ -1,6 +1,7 @@
-//! Candidates with the same machine code, launched with the same: they take as long, and the search does not run them twice.
+//! Twins: candidates with the same machine code and the same launches. They take equally long, so the search does not
+//! run them twice.
 //!
-//! What the host does beside the launches may differ, so that nothing is offered by what is known of a twin.
+//! The host code beside the launches may differ, so a candidate is never offered by the measurement of its twin.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -11,39 +12,40 @@ use protocol::Workload;
 use super::bench::lock;
 use super::verdict::Measured;
 
-/// How long those took that were right.
+/// The measurements of candidates that were correct, by machine code.
 #[derive(Default)]
 pub(super) struct Twins {
-    /// Tells the call that launches them from others.
+    /// The identity of the call.
     call: String,
     known: Mutex<HashMap<String, Measured>>,
 }
 
 impl Twins {
-    /// Those of a call. The same arguments may be another one, as with gradients.
+    /// The twins of a workload's call. Calls with the same arguments may still differ, for example when gradients are
+    /// computed.
     pub(super) fn of(workload: &Workload) -> Self {
         let call = Workload { file: PathBuf::new(), ..workload.clone() };
         let call = blake3::hash(&serde_json::to_vec(&call).unwrap_or_default()).to_hex()[..16].to_owned();
         Self { call, known: Mutex::default() }
     }
 
-    /// What tells machine code that is launched by the call: the same in whichever process, and on whichever machine, it is found.
+    /// The key of machine code in this call, which is the same in every process and on every machine.
     pub(super) fn name(&self, code: &str) -> String {
         format!("{} {code}", self.call)
     }
 
-    /// What was measured of one with this code.
+    /// The measurement of a candidate with this code.
     pub(super) fn find(&self, code: &str) -> Option<Measured> {
         let known = lock(&self.known).get(code).cloned()?;
         Some(Measured { twin: true, ..known })
     }
 
-    /// Keeps what was measured of one with this code.
+    /// Keeps the measurement of a candidate with this code.
     pub(super) fn keep(&self, code: String, measured: &Measured) {
         lock(&self.known).entry(code).or_insert_with(|| measured.clone());
     }
 
-    /// Keeps what others have measured.
+    /// Keeps the measurements of other judges.
     pub(super) fn learn(&self, known: &[Measured]) {
         for measured in known {
             if let Some(code) = &measured.code {
@@ -65,7 +67,7 @@ mod tests {
             (Twins::default(), |milliseconds| Measured { pairs: vec![(1.0, milliseconds)], ..Measured::default() });
         assert_eq!(twins.find("a"), None);
         twins.keep("a".to_owned(), &of(0.5));
-        // The first to come is the one that is known.
+        // The first measurement is kept.
         twins.keep("a".to_owned(), &of(0.6));
         assert_eq!(twins.find("a"), Some(Measured { twin: true, ..of(0.5) }));
         assert_eq!(twins.find("b"), None);

@@ -1,4 +1,4 @@
-//! What leads to a judge elsewhere: the command of the settings, or the client of a pool of GPUs.
+//! The connection to a judge elsewhere: the command of the settings, or the client of a pool of GPUs.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -8,16 +8,16 @@ use std::time::Duration;
 use protocol::{Environment, Workload};
 use runtime::pool::{ClientError, Pool, STARTS};
 
-/// A machine, or several, that judge in place of this one.
+/// The place that judges instead of this machine's devices.
 #[derive(Clone, Debug, Default)]
 pub struct Elsewhere {
-    /// What starts a `warpsmith worker` there; empty for this machine.
+    /// The command that starts a `warpsmith worker` there; empty for this machine.
     pub command: Vec<String>,
-    /// A pool of GPUs.
+    /// The pool of GPUs, if one is used.
     pub pool: Option<Pool>,
-    /// How long it may take to be ready: it imports torch, perhaps after a queue.
+    /// How long the other side may take to be ready: it imports torch, perhaps after waiting in a queue.
     pub start: Duration,
-    /// A GPU for which a model speaks; empty where candidates are measured.
+    /// The name of a GPU whose times a model predicts; empty where candidates are measured.
     pub predict: String,
 }
 
@@ -33,21 +33,21 @@ impl From<&config::EvaluatorSettings> for Elsewhere {
 }
 
 impl Elsewhere {
-    /// Whether candidates are judged by a link to somewhere else.
+    /// Whether a link leads to the judge.
     pub(super) fn is_linked(&self) -> bool {
         self.pool.is_some() || !self.command.is_empty()
     }
 }
 
-/// What a link is made by.
+/// The way in which a link is started.
 #[derive(Clone, Debug)]
 pub(super) struct Way {
     elsewhere: Elsewhere,
-    /// The project's.
+    /// The Python interpreter of the project.
     python: PathBuf,
 }
 
-/// Why nothing is started.
+/// Why a link could not be started.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum WayError {
     #[error("no command")]
@@ -63,7 +63,7 @@ impl Way {
         Self { elsewhere: elsewhere.clone(), python: python.to_owned() }
     }
 
-    /// What it is called, and the setting that it comes from.
+    /// The name for messages, and the setting that it comes from.
     pub(super) fn name(&self) -> (String, &'static str) {
         match &self.elsewhere.pool {
             Some(pool) => (format!("the pool at {}", pool.address), "evaluator.pool"),
@@ -71,22 +71,24 @@ impl Way {
         }
     }
 
-    /// How long it may take to be ready.
+    /// How long the other side may take to be ready.
     pub(super) fn start(&self) -> Duration {
         self.elsewhere.start
     }
 
-    /// How often a link that broke is made anew. A cluster whose head starts again is there a second time.
+    /// How often a broken link is connected again: once, and twice for a pool, since a cluster whose head node restarts
+    /// may be available at the second attempt only.
     pub(super) fn most_mends(&self) -> u32 {
         if self.elsewhere.pool.is_some() { 2 } else { 1 }
     }
 
-    /// How often the near end is started until it is ready. A command that ends has said why.
+    /// How often the local end is started until it is ready. A command that ends has reported why.
     pub(super) fn most_starts(&self) -> u32 {
         if self.elsewhere.pool.is_some() { STARTS } else { 1 }
     }
 
-    /// Starts the near end, whose standard streams are the link; again if there was one, to the GPU model that it had.
+    /// Starts the local end, whose standard streams are the link. `earlier` is the GPU model of the link's last
+    /// connection, which is used again.
     pub(super) fn go(&self, earlier: Option<&str>) -> Result<Child, WayError> {
         if let Some(pool) = &self.elsewhere.pool {
             return Ok(pool.client(&self.python, self.elsewhere.start, earlier)?);
@@ -101,14 +103,15 @@ impl Way {
             .map_err(WayError::Command)
     }
 
-    /// Why calls cannot be judged there, of a pool: who asks for it does not know what its nodes have installed.
+    /// Why calls cannot be judged in a pool: the user does not know which versions its nodes have installed.
     pub(super) fn objection(&self, workloads: &[Workload], there: &Environment) -> Option<String> {
         self.elsewhere.pool.as_ref()?;
         workloads.iter().find_map(|workload| differs(&workload.environment, there))
     }
 }
 
-/// How the versions that a call was recorded with differ from those of the pool. What was written in a comment has none.
+/// The difference between the versions that a call was recorded with and those of the pool. Calls from comments have no
+/// versions.
 fn differs(recorded: &Environment, there: &Environment) -> Option<String> {
     let series = |version: &str| version.split('.').take(2).collect::<Vec<_>>().join(".");
     // `2.11.0+cu130` and `2.11.0+cpu` are builds of one version.
