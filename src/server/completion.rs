@@ -64,7 +64,7 @@ fn kind(kind: Kind) -> lsp::CompletionItemKind {
         Kind::Dtype => lsp::CompletionItemKind::Struct,
         Kind::Module => lsp::CompletionItemKind::Module,
         Kind::Value => lsp::CompletionItemKind::Value,
-        // LSP has no kind for keyword arguments. Fields are the nearest that all themes show.
+        // Keyword arguments are shown as fields, because LSP has no kind for them.
         Kind::Keyword => lsp::CompletionItemKind::Field,
         Kind::Constexpr => lsp::CompletionItemKind::Constant,
         Kind::Variable => lsp::CompletionItemKind::Variable,

@@ -1,4 +1,4 @@
-//! A choice by size: what is best on some of the calls, and something else that is best on the others.
+//! Choices by size: a candidate that runs one version of the code on small calls and another version on large ones.
 
 use transform::Step;
 use transform::by_size::{self, Size};
@@ -8,36 +8,39 @@ use super::propose::{Proposal, Search};
 use super::speedup::SLOWER;
 use super::tree::Id;
 
-/// A choice must be this much faster than the best that is slower nowhere: less is within what rough timings of many
-/// candidates differ by, and is not worth another version of the code.
+/// Factor by which a choice must be faster than the best candidate that is slower on no call. A smaller gain is
+/// within the noise of rough timings of many candidates, and is not worth a second version of the code.
 const WORTH: f64 = 1.03;
-/// Pairs that are nearly as good as the best are, by rough timings: the simplest of them is taken.
+/// Pairs that reach this share of the best pair's rough speedup count as equally good, and the simplest of them is
+/// taken.
 const AS_GOOD: f64 = 0.99;
-/// So many of the fastest are looked at on each side of a threshold.
+/// Number of the fastest candidates that are considered on each side of a threshold.
 const FASTEST: usize = 3;
-/// So many pairs are written down at most, to find one that can be.
+/// Greatest number of pairs for which writing a choice is attempted.
 const WRITTEN: usize = 12;
-/// The kind of turn that makes a choice.
+/// The kind of change that makes a choice.
 pub(super) const CHOICE: &str = "choice by size";
 
-/// How a candidate did on each call that is measured in the search: milliseconds of the original, and how many times as fast it was.
+/// The results of a candidate on each call that is measured in the search: milliseconds of the original, and the
+/// speedup.
 pub(super) type Calls = Vec<(f64, f64)>;
 
-/// Two candidates, one of which is faster on calls up to a size and the other above.
+/// Two candidates, one of which is faster on calls up to a threshold of a size and the other above it.
 #[derive(Clone, Debug, PartialEq)]
 struct Pair {
     small: Id,
     large: Id,
-    /// The size, by its place among those that are known.
+    /// The index of the size among the known sizes.
     size: usize,
-    /// The greatest size that counts as small.
+    /// The threshold: the greatest size that counts as small.
     at: i64,
-    /// How many times as fast all calls are together.
+    /// The speedup over all calls together.
     speedup: f64,
 }
 
-/// All pairs of candidates that are worth it beside these and the choices that there are, the fastest first; of equals those with the size
-/// that is known first. `counts` says how often each call was seen, `sizes` what each size is in each call.
+/// All pairs that are worth it compared with the candidates and the existing choices, the fastest first; among
+/// equals, the one whose size comes first. `counts` holds how often each call was seen, `sizes` the value of each
+/// size in each call.
 fn pairs(candidates: &[(Id, Calls)], choices: &[(Id, Calls)], counts: &[f64], sizes: &[&[i64]]) -> Vec<Pair> {
     let weights = weights(candidates, counts);
     let all: Vec<usize> = (0..counts.len()).collect();
@@ -63,7 +66,7 @@ fn pairs(candidates: &[(Id, Calls)], choices: &[(Id, Calls)], counts: &[f64], si
     found
 }
 
-/// What each call counts: how long the original takes for it, as often as it was seen.
+/// The weight of each call: the time of the original, multiplied by how often the call was seen.
 fn weights(candidates: &[(Id, Calls)], counts: &[f64]) -> Vec<f64> {
     let mean = |call: usize| {
         let known: Vec<f64> = candidates.iter().map(|(_, calls)| calls[call].0).filter(|time| *time > 0.0).collect();
@@ -72,7 +75,8 @@ fn weights(candidates: &[(Id, Calls)], counts: &[f64]) -> Vec<f64> {
     counts.iter().enumerate().map(|(call, count)| count * mean(call)).collect()
 }
 
-/// The fastest candidates on some calls that are slower on none of them, with their time for all of these.
+/// The fastest candidates on the calls `on` that are slower on none of them, with their weighted time for all of
+/// these.
 fn fastest(candidates: &[(Id, Calls)], weights: &[f64], on: &[usize]) -> Vec<(Id, f64)> {
     let fits = candidates.iter().filter(|(_, calls)| on.iter().all(|&call| calls[call].1 >= SLOWER));
     let mut timed: Vec<(Id, f64)> =
@@ -82,7 +86,7 @@ fn fastest(candidates: &[(Id, Calls)], weights: &[f64], on: &[usize]) -> Vec<(Id
     timed
 }
 
-/// All ways to divide calls by a size: the greatest that counts as small, and which calls have one that does.
+/// All ways to divide calls by a size: the threshold, and for each call whether it counts as small.
 fn thresholds(values: &[i64]) -> Vec<(i64, Vec<bool>)> {
     let mut sorted = values.to_vec();
     sorted.sort_unstable();
@@ -94,7 +98,8 @@ fn thresholds(values: &[i64]) -> Vec<(i64, Vec<bool>)> {
     between.collect()
 }
 
-/// A number from `low` on and below `high`: the geometric middle, or the power of two that is nearest to it if there is one.
+/// A number from `low` up to but not including `high`: the power of two that is nearest to the geometric mean, or
+/// the mean itself if there is no such power.
 fn between(low: i64, high: i64) -> i64 {
     let [least, most] = [low, high].map(|size| size.max(1) as f64);
     let off = |bits: u32| (2.0 * f64::from(bits) - least.log2() - most.log2()).abs();
@@ -104,7 +109,8 @@ fn between(low: i64, high: i64) -> i64 {
 }
 
 impl Search<'_> {
-    /// A choice between two candidates that is worth it and was not tried. Asked often: it looks only where something new was measured.
+    /// A choice between two candidates that is worth it and was not tried. It is cheap to ask often, because it
+    /// searches only after new measurements.
     pub(super) fn choose(&mut self) -> Option<Proposal> {
         let calls = self.field().calls;
         if calls.len() < 2 || self.calls.len() == self.looked_at {
@@ -115,7 +121,7 @@ impl Search<'_> {
         let sizes = by_size::sizes(first, self.field().kernels, calls);
         let values: Vec<&[i64]> = sizes.iter().map(|size| size.values.as_slice()).collect();
         let counts: Vec<f64> = calls.iter().map(|call| call.count.max(1) as f64).collect();
-        // A choice is what others are held against, and no part of another one.
+        // A choice is something that others are compared with, and never part of another choice.
         let is_choice = |id: Id| self.candidate(id).changes.iter().any(Change::is_choice);
         let measured = self.calls.iter().filter(|(_, of)| of.len() == calls.len());
         let (choices, mut candidates): (Vec<_>, Vec<_>) =
@@ -126,8 +132,9 @@ impl Search<'_> {
         Some(self.put((base, Step::Large), base, CHOICE.to_owned(), made))
     }
 
-    /// The first of the pairs that can be written down, with what it is made of; one whose versions differ in numbers alone before
-    /// one of two kernels, if it is as good. Where that was tried, those that promise less are not.
+    /// The first pair that can be written, with its base. Among pairs that are equally good, one whose versions
+    /// differ only in numbers comes before one with two kernels. If it was tried already, pairs that promise less
+    /// are not considered.
     fn written(&self, pairs: &[Pair], sizes: &[Size]) -> Option<(Id, Candidate)> {
         let best = pairs.first()?.speedup;
         let as_good = || pairs.iter().take_while(|pair| pair.speedup >= best * AS_GOOD).take(WRITTEN);
@@ -157,7 +164,7 @@ impl Search<'_> {
     }
 }
 
-/// How a choice can be written.
+/// The form in which a choice is written: autotuner configurations, numbers, or two versions of the kernel.
 #[derive(Clone, Copy)]
 enum Form {
     Configurations,

@@ -1,4 +1,4 @@
-//! Kernels that are used beyond the launches that a search may change: there they must stay what they are.
+//! Uses of kernels outside of the launches that a search may change. Such a kernel must keep its behaviour.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -6,10 +6,11 @@ use std::path::{Path, PathBuf};
 use model::kernel::{Binding, Module};
 use model::syntax::Source;
 
-/// Bytes of Python files that are looked through; of kernels in larger workspaces nothing is known.
+/// Bytes of Python files that are scanned. In larger workspaces all kernels count as used elsewhere.
 const MOST: u64 = 512 << 20;
 
-/// Those of a file's kernels that others use, and who: another file of the workspace, or another kernel.
+/// The kernels of a file that are used elsewhere, with the user of each: another file of the workspace, or another
+/// kernel.
 pub(super) fn used_elsewhere(
     workspace: &Path,
     file: &Path,
@@ -46,7 +47,8 @@ pub(super) fn used_elsewhere(
     used
 }
 
-/// Whether a file that has both words takes the kernel from a module of this name, rather than have one of its own.
+/// Whether a file that contains both words imports the kernel from a module of this name, and does not define one
+/// of its own.
 fn imports(other: &Module, text: &str, module_name: &str, kernel: &str) -> bool {
     let is_import = |binding: &Binding| {
         let Binding::Import(path) = binding else { return false };
@@ -55,7 +57,7 @@ fn imports(other: &Module, text: &str, module_name: &str, kernel: &str) -> bool 
         let is_member = last == Some(kernel) && before == Some(module_name);
         is_member || (last == Some(module_name) && text.contains(&format!(".{kernel}")))
     };
-    // Those of functions and of everything are not among the bindings of a file.
+    // Imports within functions and star imports are not among the bindings of a file.
     let is_hidden = |line: &str| {
         let said = line.trim_start();
         (said.starts_with("from ") || said.starts_with("import "))
@@ -66,7 +68,7 @@ fn imports(other: &Module, text: &str, module_name: &str, kernel: &str) -> bool 
     other.bindings.values().any(is_import) || text.contains(&dotted) || text.lines().any(is_hidden)
 }
 
-/// The Python files of a workspace without one of them.
+/// The Python files of a workspace except `file`.
 pub(super) fn other_files(workspace: &Path, file: &Path) -> impl Iterator<Item = PathBuf> + use<> {
     let file = file.canonicalize().unwrap_or_else(|_| file.to_owned());
     let walk = ignore::WalkBuilder::new(workspace).sort_by_file_path(|a, b| a.cmp(b)).build().flatten();

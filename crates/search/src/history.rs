@@ -1,4 +1,4 @@
-//! The runs of a workspace, as far as it takes to find one again.
+//! The history of a workspace's runs, with what is needed to find one again.
 
 use std::fs::{File, TryLockError};
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
@@ -7,36 +7,37 @@ use std::path::{Path, PathBuf};
 use super::Subject;
 use super::journal::{Begun, Entry, path, runs};
 
-/// So many are looked at, the latest ones.
+/// Number of runs that are read, the latest ones.
 const MOST: usize = 20;
-/// Bytes at the end of a run in which its last line begins, if that is short enough to be looked for.
+/// Bytes at the end of a journal in which its last line is looked for.
 const TAIL: u64 = 1 << 20;
 
-/// A run of this workspace.
+/// A run of this workspace, which may be in progress.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Past {
-    /// Its name: `softmax-3`
+    /// The run's name: `softmax-3`.
     pub run: String,
     /// The file that it optimizes.
     pub file: PathBuf,
-    /// What of it.
+    /// The part of the file that it optimizes.
     pub subject: Subject,
-    /// How far it came.
+    /// Whether the run has ended, was stopped, or is in progress.
     pub state: State,
 }
 
-/// How far a run came.
+/// The state of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// It has ended by itself.
+    /// It has ended normally.
     Over,
-    /// It was stopped, or died: it may go on.
+    /// It was stopped or its process died; it can be continued.
     Stopped,
-    /// Some process is at it.
+    /// A process is still working on it.
     Running,
 }
 
-/// The latest runs, the latest first. Reads the first and the last line of each.
+/// The latest runs, the latest first. Reads the first and the last line of each journal; runs that cannot be read
+/// are left out.
 #[must_use]
 pub fn history(workspace: &Path) -> Vec<Past> {
     runs(workspace).into_iter().take(MOST).filter_map(|run| past(workspace, run)).collect()
@@ -57,7 +58,7 @@ fn past(workspace: &Path, run: String) -> Option<Past> {
     Some(Past { run, file: of, subject, state })
 }
 
-/// Whether the last line is that of an end.
+/// Whether the last line records the end of the run.
 fn has_ended(file: &mut File) -> bool {
     let mut tail = Vec::new();
     let read = file.metadata().and_then(|meta| {

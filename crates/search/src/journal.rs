@@ -1,6 +1,7 @@
-//! What a search does, written down as it happens: to go on after a crash, and to tell of it afterwards.
+//! The journal of a run, written as the search proceeds, from which the run can be continued after a crash and its
+//! report is made.
 //!
-//! A file of one JSON object a line for each run, `.warpsmith/runs/RUN.jsonl`. A line that was not finished does not count.
+//! Each run has a file of JSON lines, `.warpsmith/runs/RUN.jsonl`. An incomplete line is ignored.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
@@ -20,9 +21,9 @@ use super::report::ModelCosts;
 use super::speedup::Speedup;
 use super::tree::{Fate, Id};
 
-/// So many runs of a workspace are kept.
+/// Number of runs that are kept per workspace.
 const KEPT: usize = 50;
-/// Counts up when the lines change.
+/// Version of the line format.
 const FORM: u32 = 2;
 
 /// The beginning of a run.
@@ -32,37 +33,37 @@ pub(super) struct Begun {
     /// Milliseconds since 1970.
     pub(super) at: i64,
     pub(super) file: PathBuf,
-    /// What of it was asked for.
+    /// The part of the file that was asked for.
     pub(super) subject: Subject,
-    /// What is optimized: a kernel, or the function that launches several.
+    /// The name of the kernel, or of the function that launches several.
     pub(super) name: String,
-    /// The file as it was.
+    /// The file's text at the beginning.
     pub(super) text: String,
-    /// The calls, in words, and what tells them from others.
+    /// The calls in words, and a hash of their arguments.
     pub(super) calls: Vec<String>,
     pub(super) calls_hash: String,
-    /// Seconds.
+    /// The budget in seconds.
     pub(super) budget: f64,
     pub(super) seed: u64,
     /// Device and versions, in words.
     pub(super) environment: String,
 }
 
-/// A candidate, as it goes to be judged.
+/// A candidate that is about to be judged.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Made {
     pub(super) id: Id,
     pub(super) parent: Id,
     pub(super) step: Step,
-    /// What it was made of.
+    /// The candidate that it was made from.
     pub(super) base: Id,
-    /// The kind of turn that made it.
+    /// The kind of change that made it.
     pub(super) kind: String,
     pub(super) changes: Vec<Change>,
     pub(super) text: String,
 }
 
-/// What came of it.
+/// The result of judging a candidate.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Came {
     pub(super) id: Id,
@@ -72,56 +73,56 @@ pub(super) struct Came {
     /// Why it was refused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) refused: Option<(Reason, String)>,
-    /// Milliseconds of original and candidate, by a few timings; of several calls the sum.
+    /// Milliseconds of original and candidate from rough timings; for several calls the sum.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) times: Option<(f64, f64)>,
-    /// Of each call that was measured the milliseconds of the original, and how many times as fast it was.
+    /// For each call that was measured, the milliseconds of the original and the speedup.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) calls: Calls,
-    /// Whether an earlier run had seen it refused.
+    /// Whether the refusal was remembered from an earlier run.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) remembered: bool,
-    /// Whether its times are those of another one with the same machine code.
+    /// Whether its times are those of another candidate with the same machine code.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) twin: bool,
-    /// Where it was judged, of a pool.
+    /// The machine of a pool on which it was judged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) judged_on: Option<JudgedOn>,
-    /// Seconds that each part of judging it took.
+    /// Seconds that each stage of judging took.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) stages: Vec<(String, f64)>,
 }
 
-/// A measurement that was to confirm one of the best.
+/// The result of confirming one of the best candidates.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Confirmed {
     pub(super) seconds: f64,
-    /// What was changed, in words.
+    /// The changes in words.
     pub(super) change: String,
     /// `None` where it is no offer.
     pub(super) speedup: Option<Speedup>,
     pub(super) refused: Option<(Reason, String)>,
-    /// What was looked at, in words, with what was seen.
+    /// The checks in words, with their evidence.
     pub(super) checks: Vec<(String, String)>,
-    /// What the user should know of it beside that.
+    /// Further notes for the user.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) notes: Vec<String>,
-    /// Seconds that each part took.
+    /// Seconds that each stage took.
     #[serde(default)]
     pub(super) stages: Vec<(String, f64)>,
 }
 
-/// What a model was asked, and what came of it.
+/// A question to a model, with its result.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Asked {
     pub(super) seconds: f64,
     /// `small`, `large`, `repair` or `write`.
     pub(super) operator: String,
     pub(super) model: String,
-    /// How many replies it took.
+    /// Number of replies that the question took.
     pub(super) replies: u32,
     pub(super) outcome: String,
-    /// What the model said of it.
+    /// The model's explanation of its change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) said: Option<String>,
     /// The candidate that it became.
@@ -140,24 +141,24 @@ pub(super) struct Ended {
     pub(super) speedup: Option<Speedup>,
 }
 
-/// A line.
+/// A line of the journal.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "what", rename_all = "kebab-case")]
 pub(super) enum Entry {
     Begun(Begun),
     Made(Made),
     Came(Came),
-    /// It could not be judged, and is not tried again.
+    /// The candidate could not be judged, and is not tried again.
     GivenUp {
         id: Id,
     },
     Confirmed(Confirmed),
     Asked(Asked),
-    /// What models have cost since it began or went on.
+    /// The costs of models since the run began or was continued.
     Costs {
         models: Vec<ModelCosts>,
     },
-    /// It went on, after so many seconds of the budget.
+    /// The run was continued after this many seconds of the budget.
     Resumed {
         at: i64,
         seconds: f64,
@@ -165,32 +166,32 @@ pub(super) enum Entry {
     Ended(Ended),
 }
 
-/// A run that is being written down.
+/// The journal of a run in progress. It locks its file.
 pub(super) struct Journal {
-    /// `softmax-3`
+    /// The run's name: `softmax-3`.
     pub(super) run: String,
     file: Option<File>,
 }
 
-/// Why a run cannot be read.
+/// The reason why a run cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum JournalError {
-    /// There is none of this name.
+    /// There is no run of this name.
     #[error("there is no run `{0}`{1}")]
     Missing(String, String),
-    /// It cannot be read.
+    /// The file cannot be read.
     #[error("{0} cannot be read: {1}")]
     Unreadable(PathBuf, io::Error),
-    /// It has not ended.
+    /// The run is in progress in another process.
     #[error("`{0}` is still going on, in another process")]
     Busy(String),
-    /// Something else wrote it.
+    /// The file was written by another release of Warpsmith.
     #[error("{0} was written by another release of Warpsmith")]
     Foreign(PathBuf),
 }
 
 impl Journal {
-    /// Begins one under a name of its own. Where it cannot be written nothing is: a search is not stopped by that.
+    /// Creates a journal under a new name. If it cannot be written, the search continues without a journal.
     pub(super) fn begin(workspace: &Path, name: &str, begun: Begun) -> Self {
         let made = folder(workspace).and_then(|folder| create(&folder, name));
         let (run, file) = match made {
@@ -205,12 +206,12 @@ impl Journal {
         journal
     }
 
-    /// Goes on with one.
+    /// Opens the journal of a run to continue it.
     pub(super) fn append(workspace: &Path, run: &str) -> Result<Self, JournalError> {
         let path = path(workspace, run);
         let open = || -> io::Result<File> {
             let mut file = OpenOptions::new().read(true).append(true).open(&path)?;
-            // A line that was not finished ends here.
+            // An incomplete last line is closed here.
             let mut last = [b'\n'];
             if file.metadata()?.len() > 0 {
                 file.seek(SeekFrom::End(-1))?;
@@ -232,7 +233,7 @@ impl Journal {
         let Some(file) = &mut self.file else { return };
         let written = serde_json::to_vec(entry).map_err(io::Error::from).and_then(|mut line| {
             line.push(b'\n');
-            // At once, as a whole: whoever is killed leaves no half lines of several threads.
+            // One write per line, so that a process that is killed leaves no interleaved parts of lines.
             file.write_all(&line)
         });
         if let Err(error) = written {
@@ -242,7 +243,7 @@ impl Journal {
     }
 }
 
-/// All lines of a run, with its full name; `last` is the latest one.
+/// All lines of a run, with its full name; `last` is the latest run.
 pub(super) fn read(workspace: &Path, run: &str) -> Result<(String, Vec<Entry>), JournalError> {
     let known = runs(workspace);
     let run = if run == "last" { known.first().cloned().unwrap_or_default() } else { run.to_owned() };
@@ -265,7 +266,7 @@ pub(super) fn read(workspace: &Path, run: &str) -> Result<(String, Vec<Entry>), 
     }
 }
 
-/// The runs of a workspace, the latest first.
+/// The names of a workspace's runs, the latest first.
 #[must_use]
 pub fn runs(workspace: &Path) -> Vec<String> {
     let Ok(folder) = fs::read_dir(workspace.join(".warpsmith/runs")) else { return Vec::new() };
@@ -299,7 +300,7 @@ fn folder(workspace: &Path) -> io::Result<PathBuf> {
     Ok(folder)
 }
 
-/// A file that no other run has: `softmax-3.jsonl`.
+/// Creates a file with the first free name: `softmax-3.jsonl`.
 fn create(folder: &Path, name: &str) -> io::Result<(String, File)> {
     let name: String = name.chars().map(|it| if it.is_alphanumeric() || it == '_' { it } else { '-' }).collect();
     let mut number = 1;
@@ -309,7 +310,7 @@ fn create(folder: &Path, name: &str) -> io::Result<(String, File)> {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => number += 1,
             opened => {
                 let file = opened?;
-                // Whoever goes on with runs that have no end looks at this.
+                // The lock tells other processes that the run is in progress.
                 let _ = file.try_lock();
                 return Ok((run, file));
             }

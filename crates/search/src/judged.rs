@@ -1,4 +1,4 @@
-//! What becomes of a candidate once its verdict is there, or once it is known without one.
+//! Handling of verdicts: what happens to a candidate once it is judged, or refused without being judged.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -13,13 +13,15 @@ use super::run::{Run, fate};
 use super::speedup::{is_twin, on_calls, rough};
 use super::tree::{Fate, Id};
 
-/// The processes that judge are started again so many times.
+/// Number of times that the judge's processes are restarted.
 const RESTARTS: usize = 3;
-/// What goes by from then until something is judged again does not count, but for no longer than this.
+/// After a restart, time does not count against the budget until something is judged again, but for no longer than
+/// this.
 const RECOVERING: Duration = Duration::from_secs(30);
 
 impl Run<'_> {
-    /// What came of a candidate that an earlier search has seen refused, for a reason that still holds, or that a learned rule flags.
+    /// The result of a candidate that an earlier search saw refused for a reason that still holds, or that a
+    /// learned rule flags.
     pub(super) fn was_refused(&mut self, text: &str) -> Option<(Fate, Option<(Reason, String)>)> {
         let known = self.refusals.find(&self.bench, text);
         let known = known.or_else(|| self.refusals.foresee(&self.bench, &self.request.text, text));
@@ -29,7 +31,7 @@ impl Run<'_> {
         Some((fate(reason), Some((reason, evidence))))
     }
 
-    /// Takes in a verdict.
+    /// Records a verdict.
     pub(super) fn judged(&mut self, search: &mut Search<'_>, id: Id, verdict: Verdict) {
         let is_recalled = self.is_recalled(id);
         self.flying.remove(&id);
@@ -56,7 +58,7 @@ impl Run<'_> {
             Judged::Undecided { why } => return self.undecided(search, id, why),
         };
         self.recovers = None;
-        // What was only guessed at says nothing of how much is left to be found.
+        // A candidate that was proposed ahead of its base's verdict says nothing about what is left to find.
         if !matches!(fate, Fate::Right(_)) && !search.is_ahead(id) {
             self.in_vain += 1;
         }
@@ -69,15 +71,15 @@ impl Run<'_> {
         self.tell("exploring".to_owned());
     }
 
-    /// Whether it has lost its point while it was judged.
+    /// Whether the candidate has lost its point while it was judged.
     pub(super) fn is_recalled(&self, id: Id) -> bool {
         self.flying.get(&id).is_some_and(|unwanted| unwanted.load(Ordering::Relaxed))
     }
 
-    /// One of which nothing can be said: through no fault of its own it is judged once more.
+    /// Handles a candidate that could not be judged through no fault of its own: it is judged once more.
     fn undecided(&mut self, search: &mut Search<'_>, id: Id, why: String) {
         if self.is_late {
-            // What was given up is judged when the run goes on, if it does not end.
+            // A candidate that was abandoned is judged if the run is continued.
             self.left_over.push(id);
             return search.forget(id);
         }
@@ -95,7 +97,8 @@ impl Run<'_> {
         self.note(&Entry::GivenUp { id });
     }
 
-    /// Takes note of what came of a candidate. What was made of it before need not be judged where it is not right.
+    /// Records the result of a candidate. If it is not correct, candidates that were made from it ahead of the
+    /// verdict are recalled.
     pub(super) fn finish(&mut self, search: &mut Search<'_>, id: Id, fate: Fate) {
         search.finish(id, fate);
         for lost in search.tree.lost(id) {
@@ -110,7 +113,8 @@ impl Run<'_> {
         }
     }
 
-    /// Whoever ends the processes that judge ends no search.
+    /// Restarts the judge's processes when they have died, so that their end does not end the search. Returns
+    /// whether they run again.
     pub(super) fn restart_what_died(&mut self) -> bool {
         if !self.bench.is_gone() || self.restarts >= RESTARTS {
             return false;

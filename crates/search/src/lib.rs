@@ -195,7 +195,8 @@ pub struct Outcome {
     pub offer: Option<Offer>,
     /// The result for the user, in a few sentences.
     pub summary: String,
-    /// The run's name: of a new search, empty when its journal could not be created; of a measurement, the run compared with.
+    /// The run's name. After a new search it is empty if the journal could not be created; after a measurement it
+    /// is the name of the run compared with.
     pub run: String,
 }
 

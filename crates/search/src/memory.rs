@@ -1,7 +1,8 @@
-//! What earlier searches have learned of kinds of turns, on kernels like these: the long-term memory of the choice among skills.
+//! Lessons of earlier searches on similar kernels: the prior for the choice among kinds of changes.
 //!
-//! It decides only what is tried first. One kernel in another file with other names is like one of the same class whose time is bounded
-//! by the same, so that is what lessons are kept under, with turns of tile sizes called after what the tile is and not after their name.
+//! They decide only the order in which changes are tried. A lesson is stored under the class of the kernel and what
+//! bounds its time, so it applies to kernels of other files with other names. For the same reason, changes of tile
+//! sizes are named after the dimension of the tile and not after the parameter.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -14,20 +15,20 @@ use store::{Lesson, Store, StoreError};
 use super::Request;
 use super::speedup::floor_share;
 
-/// What takes at least so much of the memory's bandwidth is bounded by it.
+/// Share of the memory's bandwidth from which on the memory bounds a kernel.
 const MEMORY_BOUND: f64 = 0.5;
-/// What is busy for so much of the time bounds it.
+/// Share of the time that a unit must be busy to bound a kernel.
 const BUSY: f64 = 0.6;
-/// Milliseconds below which most of the time is that of a launch.
+/// Milliseconds below which most of the time is that of the launch.
 const SHORT: f64 = 0.01;
-/// What was learned on another device counts so much less.
+/// Weight of a lesson from another device.
 const ELSEWHERE: f64 = 0.25;
-/// What was learned where something else bounds the time counts so much less.
+/// Weight of a lesson for kernels that are bounded by something else.
 const OTHERWISE: f64 = 0.25;
-/// However often a turn was taken, in this search it counts as if it had been so often.
+/// Greatest weight of all lessons about a kind, in tries of this search.
 const MOST: f64 = 4.0;
 
-/// What is expected of a turn: how many tries of this search that is worth, and the mean gain.
+/// The prior for a kind of change: its weight in tries of this search, and the mean gain (a logarithm of speedup).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Expected {
     pub(super) weight: f64,
@@ -44,19 +45,19 @@ pub(super) struct Memory {
     /// The class of each kernel, by its name.
     classes: BTreeMap<String, &'static str>,
     bound: Option<&'static str>,
-    /// By class and kind; emptied when the bound becomes known.
+    /// Cache by class and kind; cleared when the bound becomes known.
     expected: HashMap<(String, String), Option<Expected>>,
 }
 
 impl Memory {
-    /// What is known for these kernels on a device. Without it a search only takes longer.
+    /// Loads the lessons for these kernels on a device. Without them a search only takes longer.
     pub(super) fn of(request: &Request, kernels: &[String], device: &str) -> Self {
         let (lessons, store) = if request.settings.optimize.learn { known() } else { Default::default() };
         let module = Module::build(&model::syntax::Source::parse(request.text.as_str()));
         Self { store, device: device.to_owned(), lessons, classes: classes(&module, kernels), ..Self::default() }
     }
 
-    /// What is expected of a turn, where a search calls its kind so: `num_warps up`, `softmax: BLOCK up`.
+    /// The prior for a kind of change, under the search's name of the kind: `num_warps up`, `softmax: BLOCK up`.
     pub(super) fn expected(&mut self, kind: &str) -> Option<Expected> {
         let key = self.key(kind)?;
         if let Some(known) = self.expected.get(&key) {
@@ -78,7 +79,7 @@ impl Memory {
         (weight > 0.0).then(|| Expected { weight: weight.min(MOST), gain: gain / weight })
     }
 
-    /// Says what bounds the time of the original, once it is measured.
+    /// Determines from the first measurement what bounds the original's time.
     pub(super) fn measured(&mut self, measured: &[Measured]) {
         if self.bound.is_none() && !measured.is_empty() {
             self.bound = Some(bound(measured));
@@ -86,19 +87,20 @@ impl Memory {
         }
     }
 
-    /// Says what was counted of the original's kernels, which tells more than its time.
+    /// Determines from hardware counters what bounds the original's time, which is more reliable than its time
+    /// alone.
     pub(super) fn counted(&mut self, profiles: &Profiles) {
         self.bound = Some(counted_bound(profiles));
         self.expected.clear();
     }
 
-    /// What is known of the kernels, in sentences.
+    /// Facts about the kernels, in sentences.
     pub(super) fn facts(&self) -> Vec<String> {
         let class = self.classes.iter().map(|(kernel, class)| format!("Class of `{kernel}`: {class}."));
         class.chain(self.bound.map(|bound| format!("What bounds the original's time: {bound}."))).collect()
     }
 
-    /// What has helped kernels like these, in sentences, the best first.
+    /// Kinds of changes that have helped similar kernels, in sentences, the best first.
     pub(super) fn told(&self) -> Vec<String> {
         let classes: HashSet<&str> = self.classes.values().copied().collect();
         let mut sums: BTreeMap<&str, (f64, u32)> = BTreeMap::new();
@@ -118,7 +120,7 @@ impl Memory {
         told.collect()
     }
 
-    /// What a turn has brought, as a logarithm, and whether what it made was refused.
+    /// Stores the gain of a change, as a logarithm of speedup, and whether the candidate was refused.
     pub(super) fn learn(&mut self, kind: &str, gain: f64, is_refused: bool) {
         let Some((class, kind)) = self.key(kind) else { return };
         let (device, bound) = (self.device.clone(), self.bound.unwrap_or("work").to_owned());
@@ -140,7 +142,7 @@ impl Memory {
         }
     }
 
-    /// The class of the kernel that is turned, and what kernels of other names call a turn of this kind.
+    /// The class of the kernel that is changed, and the kind without the names of the file.
     fn key(&self, kind: &str) -> Option<(String, String)> {
         let (class, kind) = match self.classes.first_key_value() {
             Some((_, &class)) if self.classes.len() == 1 => (class, kind),
@@ -153,7 +155,7 @@ impl Memory {
     }
 }
 
-/// What all searches have learned; a store that cannot be read teaches nothing.
+/// The lessons of all searches; none if the store cannot be read.
 fn known() -> (Vec<Lesson>, Option<Store>) {
     let open = || -> Result<_, StoreError> {
         let store = Store::of_user(&state_folder())?;
@@ -177,7 +179,8 @@ fn bound(measured: &[Measured]) -> &'static str {
     }
 }
 
-/// What the counters say: the memory, the multiprocessors, or neither, where warps wait for what is on its way.
+/// What bounds the time according to the counters: the memory, the multiprocessors, or neither, where warps wait
+/// for latency.
 fn counted_bound(profiles: &Profiles) -> &'static str {
     let all: f64 = profiles.values().map(|profile| profile.milliseconds).sum();
     let mean = |of: fn(&Profile) -> f64| {
@@ -199,7 +202,7 @@ fn classes(module: &Module, kernels: &[String]) -> BTreeMap<String, &'static str
     known.collect()
 }
 
-/// What a kernel is made of decides what makes it faster.
+/// The class of a kernel, by the operations that it contains, because these decide what makes it faster.
 fn class(module: &Module, kernel: &Kernel) -> &'static str {
     let mut members: Vec<String> = Vec::new();
     walk_statements(&kernel.body, &mut |stmt| {
@@ -220,12 +223,12 @@ fn class(module: &Module, kernel: &Kernel) -> &'static str {
     }
 }
 
-/// The kind of a turn without the names of a file: `BLOCK_M up` is `tile M up`.
+/// The kind of a change without the names of a file: `BLOCK_M up` becomes `tile M up`.
 fn common(kind: &str) -> String {
     let Some((name, direction)) = kind.rsplit_once(' ').filter(|(_, way)| ["up", "down"].contains(way)) else {
         return kind.to_owned();
     };
-    // Options of launches and of loops have the same names everywhere.
+    // Options of launches and loops have the same names everywhere.
     if name.starts_with("num_") || name == "programs" || name.contains(' ') {
         return kind.to_owned();
     }
@@ -257,7 +260,7 @@ mod tests {
         assert_eq!(of(&[profile(1.0, 0.3, 0.8)]), "compute");
         assert_eq!(of(&[profile(1.0, 0.3, 0.3)]), "latency");
         assert_eq!(of(&[profile(0.004, 0.3, 0.3), profile(0.004, 0.3, 0.3)]), "launch");
-        // The longer one counts more.
+        // The kernel that takes longer counts more.
         assert_eq!(of(&[profile(9.0, 0.8, 0.3), profile(1.0, 0.1, 0.9)]), "memory");
     }
 

@@ -1,4 +1,4 @@
-//! What a search needs before it can begin: kernels and calls to measure.
+//! Preparation of a search: it selects the kernels, and finds or records the calls that they are measured with.
 
 use std::collections::BTreeMap;
 
@@ -12,20 +12,21 @@ use super::elsewhere::used_elsewhere;
 use super::run::failed;
 use super::{Observer, OptimizeError, Progress, Request, Subject};
 
-/// What is optimized.
+/// The kernels to optimize and their calls.
 pub(super) struct Target {
-    /// The kernel; of several the function that launches them, and of none the function that a model is to write some for.
+    /// The kernel's name; for several kernels, the function that launches them; for none, the function that a model
+    /// is to write them for.
     pub(super) name: String,
-    /// In the order in which the file defines them; none where they are to be written.
+    /// The kernels in the order of their definitions; empty where they are to be written.
     pub(super) kernels: Vec<String>,
-    /// Calls of one function, the one that counts most first.
+    /// Calls of one function, the one with the greatest weight first.
     pub(super) workloads: Vec<Workload>,
-    /// Kernels that others use, too, and who.
+    /// Kernels that are used elsewhere, with their users.
     pub(super) shared: BTreeMap<String, String>,
 }
 
 impl Target {
-    /// What of the file says what is optimized, beside the function that is called.
+    /// The names that a model's excerpt needs beside the called function.
     pub(super) fn needed(&self) -> Vec<String> {
         let is_bench = self.workloads.iter().any(|workload| workload.source == Source::KernelBench);
         let inputs = ["get_inputs", "get_init_inputs"].into_iter().filter(|_| is_bench).map(str::to_owned);
@@ -38,7 +39,7 @@ impl Target {
     }
 }
 
-/// The kernel asked for, or those that the file launches; none where a model is to write them.
+/// The kernel that was asked for, or those that the file launches; none where a model is to write them.
 pub(super) fn select_kernels(module: &Module, request: &Request) -> Result<Vec<String>, OptimizeError> {
     if let Subject::Kernel(name) = &request.subject {
         let known = module.kernels.iter().any(|kernel| kernel.name == *name);
@@ -48,7 +49,7 @@ pub(super) fn select_kernels(module: &Module, request: &Request) -> Result<Vec<S
             Err(failed(format!("no kernel `{name}` in {}", request.file.display())))
         };
     }
-    // A comment that cannot be read is told of when its call is looked for.
+    // A comment that cannot be read is reported when its call is looked for.
     let said = workloads_of_comments(&request.file, &request.text).unwrap_or_default();
     let is_said = |name: &str| said.iter().any(|one| one.source == Source::Launch && one.entry == name);
     let mut launched: Vec<String> = module.kernels.iter().map(|kernel| kernel.name.clone()).collect();
@@ -67,7 +68,7 @@ pub(super) fn select_kernels(module: &Module, request: &Request) -> Result<Vec<S
     Ok(launched)
 }
 
-/// What it takes to have a kernel written.
+/// What is needed to have a kernel written.
 const WRITE: &str = "a language model can write one: set `model.base-url` and `model.name`";
 
 /// Whether a model may write kernels for a function, or for the `Model` of a file, that launches none.
@@ -75,14 +76,15 @@ fn writes(request: &Request) -> bool {
     request.settings.model.is_asked() && request.settings.optimize.rewrites
 }
 
-/// What is wrong with a comment that might have launched one, or that one might.
+/// The defect of a comment that might describe a launch, or a hint that a comment could.
 fn unread(request: &Request) -> String {
     let why = workloads_of_comments(&request.file, &request.text).err();
     let comment = "a comment can: `# warpsmith: workload entry=kernel[cdiv(n,BLOCK)] x=f16[4096] n=4096 BLOCK=1024`";
     format!("; {}", why.unwrap_or_else(|| comment.to_owned()))
 }
 
-/// The kernels with the calls that they are measured with. Recorded now, after asking, when there are none.
+/// The kernels with the calls that they are measured with. If no call is known, one is recorded after asking the
+/// user.
 pub(super) fn target(
     request: &Request,
     observer: &dyn Observer,
@@ -115,7 +117,7 @@ pub(super) fn target(
     chosen(request, kernels, found)
 }
 
-/// A module of torch's is called through its method: `Net.forward` of `Net`.
+/// A torch module is called through its method: `Net.forward` for `Net`.
 fn called(text: &str, name: &str) -> String {
     let is_class = |line: &str| {
         line.strip_prefix("class ")
@@ -125,7 +127,8 @@ fn called(text: &str, name: &str) -> String {
     if text.lines().any(is_class) { format!("{name}.forward") } else { name.to_owned() }
 }
 
-/// Of one function: of a kernel asked for the one that is called oftenest. Kernels of several functions are asked for by name.
+/// Selects the calls of a single function; for a single kernel, those of the function that is called most often.
+/// Kernels of several functions must be named.
 fn chosen(request: &Request, kernels: Vec<String>, mut found: Vec<Workload>) -> Result<Target, OptimizeError> {
     let is_one = kernels.len() == 1;
     let reached = |entry: &str| -> Vec<String> {

@@ -1,4 +1,4 @@
-//! What to try next: a turn of a skill that nobody has tried.
+//! The choice of the next candidate: a change by a skill that was not tried yet.
 
 mod by_model;
 mod crossed;
@@ -29,86 +29,88 @@ use super::pool::pool;
 use super::surrogate::{Point, Surrogate};
 use super::tree::{By, Fate, Id, ROOT, Tree};
 
-/// How much decides what is hoped for by those that are like it: the smaller, the more.
+/// Temperature of the softmax over the estimates of the kernel regression: the smaller it is, the more they decide.
 const KEENNESS: f64 = 0.05;
-/// What is expected of those that are like one that is wrong, in logarithms of speedup.
+/// The logarithm of speedup that a refused candidate counts as.
 const WORTHLESS: f64 = -1.0;
-/// Turns of a kernel that takes next to no time are so likely, beside those of one that takes its even share.
+/// Least weight of changes to a kernel that takes almost no time, relative to one that takes an equal share of it.
 const LEAST_SHARE: f64 = 0.1;
 
-/// What is searched for.
+/// The problem of a search: the original, the kernels and their calls.
 #[derive(Clone, Copy)]
 pub(super) struct Field<'a> {
-    /// The file as the user has it.
+    /// The text of the user's file.
     pub(super) original: &'a str,
     pub(super) kernels: &'a [String],
-    /// Those that are measured while it is searched, of which there is at least one; the first counts most.
+    /// The calls that are measured during the search, at least one; the first has the greatest weight.
     pub(super) calls: &'a [Workload],
     pub(super) settings: &'a SearchSettings,
-    /// Whether kernels may be built otherwise.
+    /// Whether kernels may be restructured.
     pub(super) rewrites: bool,
-    /// Kernels that others use, too: they must do the same however they are launched.
+    /// Kernels that are used elsewhere, with their users: a change must keep what they do for any launch.
     pub(super) shared: &'a BTreeMap<String, String>,
     /// The release of Triton that compiles candidates.
     pub(super) target: Target,
 }
 
-/// Which turns are drawn from.
+/// The set of changes that one is drawn from.
 #[derive(Clone, Copy, PartialEq)]
 enum Pick {
     Any,
-    /// Of numbers the next step alone.
+    /// For numbers, only the next step in each direction.
     Near,
-    /// Of ways to build it those that were not tried with anything like the base.
+    /// Only changes of structure that were not tried on a similar base.
     Unknown,
 }
 
-/// A candidate in the tree that is going to be judged.
+/// A candidate in the tree that is about to be judged.
 pub(super) struct Proposal {
     pub(super) id: Id,
     pub(super) text: String,
 }
 
-/// The search so far: the tree, what its nodes hold, what was tried.
+/// The state of a search: the tree, the candidates of its nodes, and what was tried.
 pub(super) struct Search<'a> {
     field: Field<'a>,
     pub(super) tree: Tree,
     candidates: HashMap<Id, Candidate>,
     points: HashMap<Id, Point>,
-    /// What each was made of, and by which kind of turn.
+    /// The base of each candidate, and the kind of change that made it.
     made: HashMap<Id, (Id, String)>,
     tried: HashSet<String>,
-    /// Turns of each that were made, or give what was tried: to build a candidate takes longer than to look here.
+    /// Changes of each candidate that were made or lead to a known text, because looking here is cheaper than
+    /// applying them.
     made_of: HashMap<Id, HashSet<Vec<Edit>>>,
     gains: Gains,
-    /// Kinds of turns that bring little, and what they build otherwise.
+    /// Kinds of changes that bring little, and the structures that they make.
     fine: HashSet<String>,
     trifles: HashSet<String>,
-    /// What earlier searches have learned.
+    /// The lessons of earlier searches.
     pub(super) memory: Memory,
-    /// How much of the call's time each of several kernels takes, where that was counted.
+    /// Share of the call's time that each of several kernels takes, where it was counted.
     shares: BTreeMap<String, f64>,
     surrogate: Surrogate,
     chance: Chance,
-    /// How fast that was whose numbers a structure was given.
+    /// For each structure that was given the numbers of the fastest candidate, the speedup of that candidate.
     crossed: HashMap<Id, f64>,
-    /// How each is built, but for what any other may have, too.
+    /// The structure of each candidate, without what any other may have as well.
     ways: HashMap<Id, BTreeSet<String>>,
-    /// Kinds of turns beside those of large steps that make a way of their own.
+    /// Kinds of small changes that make a structure of their own.
     parting: HashSet<String>,
-    /// Those with the machine code of another one.
+    /// Candidates with the machine code of another one.
     twins: HashSet<Id>,
-    /// How each that is right did on each call.
+    /// The results of each correct candidate on each call.
     pub(super) calls: BTreeMap<Id, Calls>,
-    /// How many of these there were when a choice was last looked for.
+    /// Number of measured candidates when a choice was last looked for.
     pub(super) looked_at: usize,
 }
 
 impl<'a> Search<'a> {
-    /// The node of the file as it is.
+    /// The node of the original file.
     pub(super) const FIRST: Id = 1;
 
-    /// Begins with the file as it is, which is as fast as itself. `None` where no skill knows what to do with it, and no model is asked.
+    /// Begins with the original file, whose speedup is 1. Returns `None` where no skill has a proposal and no model
+    /// is asked.
     pub(super) fn new(field: Field<'a>, seed: u64, asks_models: bool) -> Option<Self> {
         let mut tree = Tree::new(field.settings);
         let first = tree.begin(ROOT, Step::Large);
@@ -147,7 +149,7 @@ impl<'a> Search<'a> {
         is_open.then_some(search)
     }
 
-    /// The next candidate; `None` as long as nobody knows another one.
+    /// The next candidate; `None` when the skills have no proposal at present.
     pub(super) fn propose(&mut self) -> Option<Proposal> {
         if let Some(proposal) = self.crossed() {
             return Some(proposal);
@@ -168,7 +170,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// A small step from a candidate that is being judged: for a place that would stay empty, since nobody knows anything else.
+    /// A small step from a candidate that is still being judged, for a place that would otherwise be idle.
     pub(super) fn propose_ahead(&mut self) -> Option<Proposal> {
         for at in self.tree.open_ahead() {
             if let Some((base, kind, candidate)) = self.turn(&[at], Step::Small, Pick::Any) {
@@ -179,7 +181,7 @@ impl<'a> Search<'a> {
         None
     }
 
-    /// A candidate in its place below a node, made of `base` by a kind of turn.
+    /// Adds a candidate below a node, made from `base` by a kind of change.
     pub(super) fn put(&mut self, (at, step): (Id, Step), base: Id, kind: String, candidate: Candidate) -> Proposal {
         let (id, text) = (self.tree.begin(at, step), candidate.text.clone());
         self.tried.insert(key(&text));
@@ -191,19 +193,19 @@ impl<'a> Search<'a> {
         self.tried.contains(&key(&candidate.text))
     }
 
-    /// How a candidate came about.
+    /// The journal's entry about the origin of a candidate.
     pub(super) fn made(&self, id: Id) -> Made {
         let (node, (base, kind)) = (self.tree.node(id), self.made[&id].clone());
         let Candidate { text, changes, .. } = self.candidates[&id].clone();
         Made { id, parent: node.parent, step: node.step, base, kind, changes, text }
     }
 
-    /// The text of what a candidate was made of.
+    /// The text of a candidate's base.
     pub(super) fn base(&self, id: Id) -> &str {
         &self.candidates[&self.made[&id].0].text
     }
 
-    /// A candidate of an earlier search in its place. They must come in the order in which they were made.
+    /// Restores a candidate of an earlier part of the run. They must come in the order in which they were made.
     pub(super) fn make_again(&mut self, made: Made) -> Option<Proposal> {
         let Made { id, parent, step, base, kind, changes, text } = made;
         let fits = id == self.tree.len() && parent < id && self.candidates.contains_key(&base);
@@ -225,7 +227,7 @@ impl<'a> Search<'a> {
         self.points.insert(id, point);
     }
 
-    /// What a large step may begin with. The user's own is always among them.
+    /// The bases of a large step. The user's own version is always among them.
     fn bases(&mut self, from: Id) -> Vec<Id> {
         let mut pool = pool(&self.tree, from, self.field.settings, &mut self.chance);
         if !pool.contains(&Self::FIRST) {
@@ -263,7 +265,8 @@ impl<'a> Search<'a> {
         turns
     }
 
-    /// A turn of one of these that gives a candidate which nobody has tried. To mend what is wrong takes more than skills.
+    /// Draws a change of one of these bases that gives an untried candidate. Refused candidates are no bases,
+    /// because skills cannot repair them.
     fn turn(&mut self, bases: &[Id], step: Step, pick: Pick) -> Option<(Id, String, Candidate)> {
         let here = if step == Step::Small { self.remembered(bases[0]) } else { Gains::default() };
         let mut turns: Vec<(Id, f64, Turn)> = Vec::new();
@@ -279,7 +282,8 @@ impl<'a> Search<'a> {
                 Pick::Unknown => self.keep_unknown(&mut known, base),
                 Pick::Any => {}
             }
-            // A kind of many turns is no better for that; what brings little is one kind in all.
+            // Each kind has one weight however many changes it has; all kinds that bring little count as a single
+            // kind.
             let of = |turn: &Turn, fine: &HashSet<String>| match fine.contains(&turn.kind) {
                 true => String::new(),
                 false => turn.kind.clone(),
@@ -287,7 +291,7 @@ impl<'a> Search<'a> {
             let mut counts: HashMap<String, f64> = HashMap::new();
             known.iter().for_each(|turn| *counts.entry(of(turn, &self.fine)).or_default() += 1.0);
             let point = &self.points[&base];
-            // What brings little is as fast as what it was made of.
+            // A change that brings little is estimated to be as fast as its base.
             let of_base = self.surrogate.hope(point);
             for turn in known.into_iter().filter(is_left) {
                 let (expected, is_fine) = (self.memory.expected(&turn.kind), self.fine.contains(&turn.kind));
@@ -310,13 +314,14 @@ impl<'a> Search<'a> {
         None
     }
 
-    /// How much likelier a turn is for the time that its kernel takes. One that takes little may still hold up the others.
+    /// The weight of a change from its kernel's share of the time. A kernel with a small share may still delay the
+    /// others.
     fn share(&self, kind: &str) -> f64 {
         let share = kind.split_once(": ").and_then(|(kernel, _)| self.shares.get(kernel));
         share.map_or(1.0, |share| (share * self.shares.len() as f64).max(LEAST_SHARE))
     }
 
-    /// Takes in what was counted of the original's kernels.
+    /// Stores what was counted for the original's kernels.
     pub(super) fn counted(&mut self, profiles: &Profiles) {
         self.memory.counted(profiles);
         let all: f64 = profiles.values().map(|profile| profile.milliseconds).sum();
@@ -325,7 +330,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// What the small steps of a branch have brought, also those beside it.
+    /// The gains of the small steps on a branch and beside it.
     fn remembered(&self, from: Id) -> Gains {
         let mut here = Gains::default();
         let branch = self.tree.branch(from);
@@ -338,20 +343,21 @@ impl<'a> Search<'a> {
         here
     }
 
-    /// What a candidate has brought, and by which kind of turn; `None` as long as it is not known what it was made of.
+    /// The kind of change that made a candidate, and its gain; `None` until the results of it and of its base are
+    /// known.
     fn gain(&self, id: Id) -> Option<(String, f64)> {
         let (base, kind) = self.made.get(&id)?;
         self.tree.node(*base).fate?;
         let before = self.tree.node(*base).speedup().unwrap_or(1.0);
         let gain = match self.tree.node(id).fate? {
             Fate::Right(speedup) => (speedup / before).ln().clamp(-1.0, 1.0),
-            // That is a loss, too.
+            // A refused candidate is a loss, too.
             Fate::Uncompiled | Fate::Wrong => WORTHLESS,
         };
         Some((kind.clone(), gain))
     }
 
-    /// What came of a candidate.
+    /// Records the result of a candidate.
     pub(super) fn finish(&mut self, id: Id, fate: Fate) {
         self.tree.finish(id, fate);
         let brought: Vec<_> = self.known_with(id).into_iter().filter_map(|id| self.gain(id)).collect();
@@ -360,27 +366,27 @@ impl<'a> Search<'a> {
         self.surrogate.finish(&self.points[&id], Some(worth));
     }
 
-    /// A candidate, and what was made of it and came before: what each has brought is known once the candidate is.
+    /// A candidate and its children: a child that was judged before its base has a known gain only now.
     fn known_with(&self, id: Id) -> Vec<Id> {
         [&[id], self.tree.node(id).children.as_slice()].concat()
     }
 
-    /// Whether it was made of what is still being judged.
+    /// Whether its base is still being judged.
     pub(super) fn is_ahead(&self, id: Id) -> bool {
         self.made.get(&id).is_some_and(|(base, _)| self.tree.node(*base).fate.is_none())
     }
 
-    /// Keeps what a candidate that has just come has brought for searches to come.
+    /// Stores the gain of a candidate that has just been judged, for later searches.
     pub(super) fn learn(&mut self, id: Id) {
         for id in self.known_with(id) {
-            // These are nothing that later searches could choose.
+            // Later searches could not choose these kinds.
             if let Some((kind, gain)) = self.gain(id).filter(|(kind, _)| kind != CHOICE && kind != CROSSED) {
                 self.memory.learn(&kind, gain, self.tree.node(id).speedup().is_none());
             }
         }
     }
 
-    /// The numbers of a candidate.
+    /// The point of a candidate for the kernel regression.
     fn point(&self, id: Id) -> Point {
         let numbers = self.numbers(id).into_iter().map(|(name, number)| (name, (number.max(1) as f64).log2()));
         let structures = structure(&self.candidates[&id]).into_iter().filter(|what| !self.trifles.contains(what));
@@ -397,13 +403,13 @@ impl<'a> Search<'a> {
         subjects(self.field, &self.candidates[&id]).into_iter().flat_map(of).collect()
     }
 
-    /// Takes back one that could not be judged. It is not tried again.
+    /// Removes a candidate that could not be judged. It is not tried again.
     pub(super) fn forget(&mut self, id: Id) {
         self.surrogate.finish(&self.points[&id], None);
         self.tree.forget(id);
     }
 
-    /// How a candidate that is right did on each call, and whether it has the machine code of another one.
+    /// Stores the results of a correct candidate on each call, and whether it has the machine code of another one.
     pub(super) fn measured(&mut self, id: Id, calls: Calls, is_twin: bool) {
         if is_twin {
             self.twins.insert(id);
@@ -423,7 +429,7 @@ impl<'a> Search<'a> {
 }
 
 impl Field<'_> {
-    /// What belongs to one of several kernels is called after it.
+    /// A name within one of several kernels is qualified by the kernel's name.
     fn name(&self, kernel: &str, name: &str) -> String {
         if self.kernels.len() == 1 { name.to_owned() } else { format!("{kernel}: {name}") }
     }
@@ -439,14 +445,14 @@ impl Field<'_> {
     }
 }
 
-/// What skills see of a candidate: its kernels, as far as they are there and launched by something that can be changed.
+/// The kernels of a candidate as skills see them, if they exist and are launched by something that can be changed.
 fn subjects<'a>(field: Field<'a>, candidate: &'a Candidate) -> Vec<Subject<'a>> {
     let Field { original, calls, target, .. } = field;
     let subject = |kernel: &str| Some(Subject::new(candidate, original, kernel, calls.first()?)?.with_target(target));
     launched(field, candidate).into_iter().filter_map(subject).collect()
 }
 
-/// The kernels of a candidate that the call launches: those of the original, and what has taken the place of some.
+/// The kernels of a candidate that the call launches: those of the original, and their replacements.
 fn launched<'a>(field: Field<'a>, candidate: &'a Candidate) -> Vec<&'a str> {
     let mut kernels: Vec<&str> = field.kernels.iter().map(String::as_str).collect();
     let all = candidate.module.kernels.iter().map(|kernel| kernel.name.as_str());
@@ -460,7 +466,7 @@ fn launched<'a>(field: Field<'a>, candidate: &'a Candidate) -> Vec<&'a str> {
     kernels
 }
 
-/// How a candidate is built, in words.
+/// The structure of a candidate, as the descriptions of its structural changes.
 fn structure(candidate: &Candidate) -> BTreeSet<String> {
     structures(&candidate.changes).collect()
 }
@@ -470,7 +476,7 @@ fn structures(changes: &[Change]) -> impl Iterator<Item = String> {
     built.map(|change| describe(std::slice::from_ref(change)))
 }
 
-/// The numbers after some changes.
+/// The point after some changes.
 fn turned(point: &Point, changes: &[Change]) -> Point {
     let mut point = point.clone();
     for change in changes {
@@ -478,7 +484,7 @@ fn turned(point: &Point, changes: &[Change]) -> Point {
             Change::Number { name, to, .. } | Change::Chosen { name, to } => {
                 point.insert(name.clone(), ((*to).max(1) as f64).log2())
             }
-            // What it adds is far from what is known.
+            // A new structure is far from all known points.
             Change::Structure(what) => point.insert(what.clone(), 0.0),
             Change::Choice { .. } => point.insert(describe(std::slice::from_ref(change)), 0.0),
         };
@@ -486,9 +492,9 @@ fn turned(point: &Point, changes: &[Change]) -> Point {
     point
 }
 
-/// What two candidates that are the same have in common.
+/// A key that equal candidates share.
 fn key(text: &str) -> String {
-    // Comments may say how a kernel is launched.
+    // Comments may describe how a kernel is launched.
     let said: Vec<&str> = text.lines().filter(|line| line.contains("warpsmith:")).collect();
     normal_form(text) + &said.join("\n")
 }

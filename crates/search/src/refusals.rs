@@ -1,8 +1,8 @@
-//! Candidates that earlier searches saw refused, so that nobody judges them again.
+//! Refusals of earlier searches, so that the same candidates are not judged again.
 //!
-//! What is kept is only what lies in the text itself ([`Outcome::lasts`]), under a key of everything that the verdict depends
-//! on. Candidates that were accepted are not kept: a speedup is worth nothing unless it is measured now, that takes loading,
-//! compiling and calling them all the same, and what the search accepts is checked with contents that are drawn afresh.
+//! Only refusals that lie in the text itself are stored ([`Outcome::lasts`]), under a hash of everything that the
+//! verdict depends on. Accepted candidates are not stored: a speedup must be measured anew, which requires loading,
+//! compiling and calling the candidate anyway, and an accepted candidate is checked with newly drawn inputs.
 
 use std::path::Path;
 
@@ -23,29 +23,30 @@ use workload::recorded_launch;
 use super::Request;
 use super::elsewhere::other_files;
 
-/// Milliseconds after which a refusal counts no more: packages outside of the workspace are not among what it is kept under.
+/// Milliseconds after which a refusal expires, because packages outside of the workspace are not part of its key.
 const LASTS: i64 = 30 * 24 * 3600 * 1000;
-/// Characters of evidence that are kept.
+/// Characters of evidence that are stored.
 const EVIDENCE: usize = 600;
-/// So many candidates that do not compile are shown to Triton's front end at the end of a search.
+/// Number of candidates that do not compile that are shown to Triton's front end at the end of a search.
 const TAUGHT: usize = 8;
-/// Bytes of Python files in a workspace above which nothing is kept: reading them all would take longer than it saves.
+/// Bytes of Python files in a workspace above which nothing is stored, because reading them all would take longer
+/// than it saves.
 const MOST_AROUND: u64 = 32 << 20;
 
-/// Refusals of a workspace, for one original and one call.
+/// The refusals of a workspace, for one original and its calls.
 pub(super) struct Refusals {
-    /// `None` where nothing is to be kept.
+    /// `None` where nothing is to be stored.
     case: Option<String>,
     store: Option<Store>,
-    /// What was learned of kernels that do not compile.
+    /// The learned rules about kernels that do not compile.
     memory: Memory,
-    /// Candidates that did not compile, with what each was made of.
+    /// Candidates that did not compile, each with the text of its base.
     uncompiled: Vec<(String, String)>,
-    /// A launch that a comment describes, and the original: candidates say in comments how they are launched.
+    /// A launch that a comment describes, and the original: the comments of candidates say how they are launched.
     launch: Option<(Workload, String)>,
 }
 
-/// A refusal as it is kept.
+/// A stored refusal.
 #[derive(Serialize, Deserialize)]
 struct Kept {
     reason: Reason,
@@ -67,7 +68,8 @@ impl Refusals {
         Self { case, store, launch, memory, uncompiled: Vec::new() }
     }
 
-    /// Why Triton will refuse a candidate that was made of `original`, if a proven rule says so. It is not even compiled then.
+    /// The reason for which Triton will refuse a candidate made from `original`, if a proven rule predicts it. The
+    /// candidate is then not compiled.
     pub(super) fn foresee(&self, evaluator: &Evaluator, original: &str, text: &str) -> Option<(Reason, String)> {
         let target = Target::of(evaluator.environment().triton.parse().ok()?);
         let (rule, at) = learn::refusal(&self.memory, original, text, target)?;
@@ -76,24 +78,24 @@ impl Refusals {
         Some((Reason::Compile, format!("line {line}, `{what}`: {} ({})", rule.plain_sentence(), rule.code)))
     }
 
-    /// What a proposer should know for a text, in sentences, within so many tokens.
+    /// Rules that matter for a text, in sentences, within a number of tokens.
     pub(super) fn advice(&self, text: &str, target: Target, tokens: usize) -> Vec<String> {
         let sentences = self.memory.advice(text, target, tokens).into_iter().map(|rule| rule.plain_sentence());
-        // Where one of several names stands for all, or for anything, the sentence tells who has not seen the pattern nothing.
+        // A sentence in which one name is an example for several, or for any, is useless without the pattern.
         sentences.filter(|sentence| !sentence.contains(" it is ") && !sentence.contains("….…")).collect()
     }
 
-    /// Why a candidate was refused, if it was.
+    /// The reason for which an earlier search refused a candidate.
     pub(super) fn find(&self, evaluator: &Evaluator, text: &str) -> Option<(Reason, String)> {
         let key = self.key(evaluator, text)?;
         let found = self.store.as_ref()?.evaluation(&key);
         let found = found.inspect_err(|error| tracing::warn!(%error, "no refusals are known")).ok()??;
-        // What another release wrote may not be readable.
+        // An entry of another release may not be readable.
         let Kept { reason, evidence, at } = serde_json::from_str(&found).ok()?;
         (now_milliseconds() - at < LASTS).then_some((reason, evidence))
     }
 
-    /// Keeps a verdict, if it is one that lasts.
+    /// Stores a verdict, if it is a refusal that lasts.
     pub(super) fn keep(&mut self, request: &Request, evaluator: &Evaluator, text: &str, verdict: &Verdict) {
         let Outcome::Refused { reason, evidence, .. } = &verdict.outcome else { return };
         if !verdict.outcome.lasts() {
@@ -112,14 +114,14 @@ impl Refusals {
         }
     }
 
-    /// Notes that a candidate did not compile, and what it was made of.
+    /// Notes that a candidate did not compile, with the text of its base.
     pub(super) fn note_uncompiled(&mut self, text: &str, parent: &str) {
         if self.uncompiled.len() < TAUGHT {
             self.uncompiled.push((text.to_owned(), parent.to_owned()));
         }
     }
 
-    /// What rules may be learned from: the candidates that did not compile.
+    /// The candidates that did not compile, from which rules may be learned.
     pub(super) fn suspects(&self, workloads: &[Workload]) -> Vec<Suspect> {
         let launches = workloads.iter().flat_map(|workload| workload.launches.iter().cloned());
         let launches: Vec<RecordedLaunch> = launches.map(recorded_launch).collect();
@@ -131,12 +133,13 @@ impl Refusals {
         self.uncompiled.iter().map(suspect).collect()
     }
 
-    /// The key of a candidate; the other end of a link may be another machine after it broke, so it is asked each time.
+    /// The key of a candidate. After a broken connection the remote side may be another machine, so the environment
+    /// is asked for each time.
     fn key(&self, evaluator: &Evaluator, text: &str) -> Option<[u8; 32]> {
         key(self.case.as_ref()?, &evaluator.judge_version(), &evaluator.environment(), &self.candidate(text))
     }
 
-    /// A candidate as far as it counts.
+    /// The part of a candidate that its verdict depends on.
     fn candidate(&self, text: &str) -> String {
         let mut candidate = normal_form(text);
         if let Some((workload, original)) = &self.launch {
@@ -152,13 +155,14 @@ fn key(case: &str, judge: &str, environment: &Environment, candidate: &str) -> O
     Some(*blake3::hash(&parts).as_bytes())
 }
 
-/// Everything but the candidate and where it is judged: the original, the calls, and what both may import.
+/// The part of the key besides the candidate and the environment: the original, the calls, and the files that both
+/// may import.
 fn case(request: &Request, workloads: &[Workload]) -> Option<String> {
     let mut calls = workloads.to_vec();
     for call in &mut calls {
         (call.count, call.environment) = (0, Environment::default());
         if call.source != Source::Launch {
-            // What was launched when it was recorded says nothing about the call.
+            // The launches at the time of recording say nothing about the call.
             call.launches.clear();
         }
     }
@@ -167,7 +171,7 @@ fn case(request: &Request, workloads: &[Workload]) -> Option<String> {
     Some(blake3::hash(&parts).to_hex().to_string())
 }
 
-/// The Python files of the workspace without `file`, whose text counts as the editor has it.
+/// The Python files of the workspace except `file`, whose text is that of the editor.
 fn around(workspace: &Path, file: &Path) -> Option<Vec<(String, String)>> {
     let (mut found, mut size) = (Vec::new(), 0);
     for path in other_files(workspace, file) {
@@ -200,7 +204,7 @@ mod tests {
         }
     }
 
-    /// A verdict holds for as long as nothing that it depends on is another.
+    /// A verdict holds as long as nothing that it depends on has changed.
     #[test]
     fn a_case_is_told_by_the_original_the_call_and_what_lies_around() {
         let folder = tempfile::tempdir().unwrap();
@@ -210,7 +214,7 @@ mod tests {
         let call = Workload { entry: "f".to_owned(), count: 3, ..Workload::default() };
         let of = |text: &str, call: &Workload| case(&request(folder.path(), text), std::slice::from_ref(call)).unwrap();
         let first = of(TEXT, &call);
-        // How often it was seen, on which device it was recorded, and what does not count in the text.
+        // The number of calls, the device of the recording and irrelevant parts of the text do not matter.
         let mut same = Workload { count: 9, ..call.clone() };
         same.environment.device = "H200".to_owned();
         assert_eq!(of(&format!("# a comment\n{TEXT}"), &same), first);

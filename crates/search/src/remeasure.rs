@@ -1,4 +1,4 @@
-//! What a search has found, measured again: the file as it is now against what it was when the run began.
+//! A second measurement of an applied offer: the file as it is now against its text at the beginning of the run.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -14,10 +14,10 @@ use super::prepare::{select_kernels, target};
 use super::run::{failed, my_turn};
 use super::{Observer, OptimizeError, Outcome, Progress, Request, Speedup};
 
-/// Pairs that are timed: as many as before an offer.
+/// Timing pairs, as many as before an offer.
 const PAIRS: usize = 188;
 
-/// Judges the file against what it was before a run. Nothing is offered and nothing is written down.
+/// Judges the file against its text before a run. Nothing is offered and nothing is written to the journal.
 pub(super) fn remeasure(request: &Request, run: &str, observer: &dyn Observer) -> Result<Outcome, OptimizeError> {
     let evaluator = &request.settings.evaluator;
     if !evaluator.predict.is_empty() {
@@ -30,7 +30,7 @@ pub(super) fn remeasure(request: &Request, run: &str, observer: &dyn Observer) -
     if normal_form(&begun.text) == normal_form(&request.text) {
         return Err(failed(format!("the file is what it was when `{run}` began: there is nothing to compare")));
     }
-    // The calls are those of the text that is the measure.
+    // The calls are those of the text that the file is compared with.
     let before = Request { text: begun.text.clone(), subject: begun.subject, ..request.clone() };
     let kernels = select_kernels(&Module::build(&syntax::Source::parse(before.text.as_str())), &before)?;
     let _ticket = my_turn(request, observer)?;
@@ -61,7 +61,7 @@ pub(super) fn remeasure(request: &Request, run: &str, observer: &dyn Observer) -
     Ok(Outcome { kernel: target.name, evaluated: 1, remembered: 0, offer: None, summary, run })
 }
 
-/// Judges a candidate and waits for it, unless it is stopped.
+/// Judges a candidate and waits for the verdict, unless the search is stopped.
 pub(super) fn judge(bench: &Evaluator, task: &Task, observer: &dyn Observer) -> Result<Verdict, OptimizeError> {
     std::thread::scope(|scope| {
         let judging = scope.spawn(|| bench.judge(task));

@@ -1,4 +1,4 @@
-//! A run that goes on after it was stopped, and what is written down of one.
+//! Continuation of a run that was stopped, and the entries that a run writes to its journal.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -17,31 +17,31 @@ use super::speedup::{is_twin, on_calls};
 use super::tree::{Fate, Id};
 use super::{OptimizeError, Outcome, Report, Request, Subject, Work};
 
-/// Characters of evidence that are written down.
+/// Characters of evidence that are written to the journal.
 const EVIDENCE: usize = 600;
 
-/// What is known of a candidate beside its fate.
+/// Facts about a judged candidate besides its result.
 #[derive(Default)]
 pub(super) struct Seen {
-    /// Its measurements.
+    /// Its measurements, call by call.
     pub(super) measured: Vec<Measured>,
-    /// Whether an earlier run had seen it refused.
+    /// Whether the refusal was remembered from an earlier run.
     pub(super) remembered: bool,
-    /// Where it was judged, of a pool.
+    /// The machine of a pool on which it was judged.
     pub(super) judged_on: Option<JudgedOn>,
-    /// Seconds that each part of judging it took.
+    /// Seconds that each stage of judging took.
     pub(super) stages: Vec<(String, f64)>,
 }
 
-/// What an earlier part of a run has done.
+/// The earlier part of a run that is continued.
 pub(super) struct Earlier {
     entries: Vec<Entry>,
-    /// Seconds of the budget.
+    /// Seconds of the budget that it has spent.
     seconds: f64,
 }
 
 impl Earlier {
-    /// The journal of a run and what it says: a new one, or that of the run to go on with, with what it holds.
+    /// The journal and the report: new ones, or those of the run to continue, with its earlier part.
     pub(super) fn journal(
         request: &Request,
         target: &Target,
@@ -74,10 +74,10 @@ impl Earlier {
     }
 }
 
-/// Of a run: the file, what of it, the budget in seconds.
+/// The file of a run, the part of it that is optimized, and the budget in seconds.
 ///
 /// # Errors
-/// When there is no such run, or it cannot be read.
+/// Returns a [`JournalError`](super::JournalError) when there is no such run, or it cannot be read.
 pub fn resumable(workspace: &Path, run: &str) -> Result<(PathBuf, Subject, f64), super::JournalError> {
     let (_, entries) = read(workspace, run)?;
     let begun = entries.into_iter().find_map(|entry| if let Entry::Begun(begun) = entry { Some(begun) } else { None });
@@ -108,7 +108,7 @@ fn begun(request: &Request, target: &Target, environment: &Environment) -> Begun
     }
 }
 
-/// What tells calls from others, as far as it matters.
+/// A hash of the properties that distinguish calls.
 fn hash(workloads: &[Workload]) -> String {
     let mut hasher = blake3::Hasher::new();
     for workload in workloads {
@@ -119,7 +119,8 @@ fn hash(workloads: &[Workload]) -> String {
 }
 
 impl Run<'_> {
-    /// Puts back what an earlier part of the run has found. What was being judged then is judged first.
+    /// Restores what the earlier part of the run has found. Candidates that were being judged then are judged
+    /// first.
     pub(super) fn restore(&mut self, earlier: Earlier, search: &mut Search<'_>) -> Result<(), OptimizeError> {
         let other = || failed("the run cannot go on with this release of Warpsmith; begin a new one");
         let mut open: HashSet<Id> = HashSet::new();
@@ -149,7 +150,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Writes something down, and shows it to who watches.
+    /// Writes an entry to the journal and reports it to the observer.
     pub(super) fn note(&mut self, entry: &Entry) {
         self.journal.write(entry);
         if let Some(changed) = self.report.note(entry) {
@@ -173,7 +174,7 @@ impl Run<'_> {
         }
     }
 
-    /// Writes down what came of a candidate.
+    /// Writes the result of a candidate to the journal.
     pub(super) fn came(&mut self, id: Id, fate: Fate, refused: Option<(Reason, String)>, seen: Seen) {
         let refused = refused.map(|(reason, evidence)| (reason, evidence.chars().take(EVIDENCE).collect()));
         let Seen { measured, remembered, judged_on, stages } = seen;
@@ -184,7 +185,7 @@ impl Run<'_> {
         self.note(&Entry::Came(Came { id, seconds, fate, refused, times, calls, remembered, twin, judged_on, stages }));
     }
 
-    /// Writes down how the run ended.
+    /// Writes the end of the run to the journal.
     pub(super) fn end(&mut self, outcome: &Outcome) {
         let offer = outcome.offer.as_ref();
         let ended = Ended {

@@ -1,4 +1,5 @@
-//! One search from request to the candidates that may be offered.
+//! The main loop of a search: it proposes candidates, has them judged in parallel, and stops in time to confirm the
+//! best.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::fs;
@@ -31,19 +32,21 @@ use super::resume::{Earlier, Seen};
 use super::tree::{Fate, Id};
 use super::{Changed, Observer, OptimizeError, Outcome, Progress, Report, Request};
 
-/// Share of the budget after which candidates that are not done are given up.
+/// Share of the budget after which candidates that are still being judged are abandoned.
 const ABANDON_SHARE: f64 = 0.8;
-/// Pairs of the first timing, and of the fuller one of contenders.
+/// Timing pairs of a rough timing, and of the fuller timing of contenders.
 pub(super) const ROUGH_PAIRS: usize = 10;
 const FULL_PAIRS: usize = 16;
-/// With so many under way a search goes on from what is being judged. One GPU has no room for more.
+/// Number of candidates under way from which on steps are made from candidates that are still being judged. One GPU
+/// has no room for more.
 const MANY: usize = 16;
-/// So many of the calls are measured while it is searched, the most frequent ones; all of them are when the best is confirmed.
+/// Number of calls that are measured during the search, the most frequent ones; all calls are measured when the
+/// best is confirmed.
 const SEARCHED: usize = 4;
-/// How often a wait looks whether it goes on.
+/// Period at which a wait checks whether the search goes on.
 const GLANCE: Duration = Duration::from_millis(50);
 
-/// What to do where a launch was recorded: its numbers are in no text.
+/// Advice for a launch that was recorded by itself: its numbers are in no text.
 const DESCRIBE: &str = "launch it from a function and record that, or remove the recording (`warpsmith workloads rm`) and describe \
 the launch in a comment: `# warpsmith: workload entry=kernel[cdiv(n,BLOCK)] x=f16[4096] n=4096 BLOCK=1024`";
 
@@ -54,53 +57,56 @@ pub(super) struct Run<'a> {
     pub(super) scratch: tempfile::TempDir,
     pub(super) bench: Arc<Evaluator>,
     pub(super) started: Instant,
-    /// When the device could be used first.
+    /// The first moment at which the device could be used.
     pub(super) began: Instant,
     pub(super) next_id: u64,
     pub(super) evaluated: usize,
     pub(super) refusals: Refusals,
-    /// Candidates that were not judged, since an earlier search saw them refused.
+    /// Number of candidates that were not judged because an earlier search saw them refused.
     pub(super) remembered: usize,
-    /// Candidates that were not run, since another one had the same machine code.
+    /// Number of candidates that were not run because another one had the same machine code.
     pub(super) twins: usize,
     pub(super) refused: HashMap<Reason, (usize, String)>,
-    /// Whether what was not done in time was given up.
+    /// Whether the remaining candidates were abandoned.
     pub(super) is_late: bool,
-    /// Candidates that were given up then.
+    /// Candidates that were abandoned.
     pub(super) left_over: Vec<Id>,
-    /// Why a candidate could not be judged.
+    /// The reason for which a candidate could not be judged.
     pub(super) undecided: Option<String>,
     pub(super) best: Option<f64>,
-    /// The share of the least possible time of what takes no longer than the memory needs.
+    /// The share of the least possible time, once something correct takes hardly longer than the memory's bandwidth
+    /// allows.
     pub(super) at_floor: Option<f64>,
-    /// Of those that were to be confirmed and are no offer: what was changed, and why.
+    /// Candidates that could be confirmed as correct but are no offer: their changes, and the reason.
     pub(super) objections: Vec<(String, String)>,
     pub(super) journal: Journal,
-    /// What the journal says so far.
+    /// The report of the journal so far.
     pub(super) report: Report,
-    /// Candidates of a run that goes on, which were being judged when it ended, and those whose judge died.
+    /// Candidates to be judged again: those under way when the continued run was stopped, and those whose judge
+    /// died.
     pub(super) again: VecDeque<Proposal>,
-    /// Who was judged twice.
+    /// Candidates that were judged twice.
     pub(super) retried: HashSet<Id>,
     pub(super) restarts: usize,
-    /// Until when time does not count, where what judges was started again and has given no verdict yet.
+    /// The end of the recovery of restarted processes, during which time does not count; `None` once they have
+    /// given a verdict.
     pub(super) recovers: Option<Instant>,
     pub(super) pause: Pause,
-    /// What is being judged: set where that has lost its point.
+    /// Candidates under way, each with a flag that is set when it has lost its point.
     pub(super) flying: HashMap<Id, Arc<AtomicBool>>,
-    /// Candidates judged since the best became faster.
+    /// Number of candidates judged since the best became faster.
     pub(super) in_vain: usize,
     /// The language models that are asked beside the skills.
     pub(super) asking: Option<Asking>,
-    /// Why none is asked although one is set.
+    /// The reason why no model is asked although one is set.
     pub(super) unasked: Option<String>,
-    /// Candidates of models that were not run, for what they do.
+    /// Number of candidates by models that were not run because of what they do.
     pub(super) screened: usize,
-    /// The least time that the memory lets the original have, over what it takes.
+    /// The least time that the memory's bandwidth allows, as a share of the original's time.
     pub(super) floor_of_original: Option<f64>,
 }
 
-/// What the search waits for.
+/// A message to the loop of the search.
 enum News {
     Judged(Id, Verdict),
     Answered(Answer),
@@ -164,7 +170,7 @@ pub(super) fn optimize(request: &Request, observer: &dyn Observer) -> Result<Out
     run.go(earlier)
 }
 
-/// Stops whoever is asked, however a search ends.
+/// Stops all questions to models when it is dropped, however a search ends.
 struct StopAtEnd(Arc<Operators>);
 
 impl Drop for StopAtEnd {
@@ -173,7 +179,8 @@ impl Drop for StopAtEnd {
     }
 }
 
-/// Waits until no earlier search measures on the same devices. Without a queue nobody waits; nor for a pool, whose GPUs searches share.
+/// Waits until no earlier search measures on the same devices. There is no waiting without a queue, nor for a pool,
+/// whose GPUs searches share.
 pub(super) fn my_turn(request: &Request, observer: &dyn Observer) -> Result<Option<Ticket>, OptimizeError> {
     if !request.settings.evaluator.pool.is_empty() {
         return Ok(None);
@@ -201,7 +208,10 @@ pub(super) fn my_turn(request: &Request, observer: &dyn Observer) -> Result<Opti
     if is_next { Ok(Some(ticket)) } else { Err(OptimizeError::Cancelled) }
 }
 
-/// Whether there is something to be done with the kernels; why not.
+/// Checks that something can be changed about the kernels.
+///
+/// # Errors
+/// Returns an error with the reason when nothing can be changed.
 fn can_turn(request: &Request, module: &Module, target: &Target) -> Result<(), OptimizeError> {
     let (name, workload) = (&target.name, &target.workloads[0]);
     if target.is_new() {
@@ -214,7 +224,7 @@ fn can_turn(request: &Request, module: &Module, target: &Target) -> Result<(), O
         let what = format!("`{name}` was recorded as a launch by itself, of which nothing can be turned; {DESCRIBE}");
         return Err(failed(what));
     }
-    // Which release of Triton there is, is not known yet.
+    // The release of Triton is not known yet.
     if search(request, target, "").is_none() {
         return Err(failed(
             "the launch leaves nothing to turn: its options and tile sizes are computed, or the kernel is autotuned",
@@ -223,7 +233,7 @@ fn can_turn(request: &Request, module: &Module, target: &Target) -> Result<(), O
     Ok(())
 }
 
-/// A search that has not begun; `None` where nothing can be turned.
+/// Creates a search; `None` where nothing can be changed.
 fn search<'a>(request: &'a Request, target: &'a Target, triton: &str) -> Option<Search<'a>> {
     let settings = &request.settings.optimize;
     let (kernels, calls) = (target.kernels.as_slice(), &target.workloads[..target.workloads.len().min(SEARCHED)]);
@@ -237,13 +247,13 @@ fn search<'a>(request: &'a Request, target: &'a Target, triton: &str) -> Option<
     )
 }
 
-/// Whoever waits for a verdict gets one, whatever becomes of the thread.
+/// Runs `judge` and returns a verdict even if it panics, because the search waits for it.
 fn judged_or_not(judge: impl FnOnce() -> Verdict) -> Verdict {
     catch_unwind(AssertUnwindSafe(judge))
         .unwrap_or_else(|_| Verdict::undecided("judging broke off: this is a fault of warpsmith's"))
 }
 
-/// How far a candidate came that is refused for this.
+/// The result that a reason of refusal amounts to.
 pub(super) fn fate(reason: Reason) -> Fate {
     match reason {
         Reason::Load | Reason::Compile | Reason::Screen => Fate::Uncompiled,
@@ -261,7 +271,7 @@ impl Run<'_> {
         let (request, target) = (self.request, Arc::clone(&self.target));
         let triton = self.bench.environment().triton.clone();
         let mut search = search(request, &target, &triton).ok_or_else(|| failed("nothing can be turned any more"))?;
-        // Of what a model says nothing is learned.
+        // Predictions teach nothing.
         if request.settings.evaluator.predict.is_empty() {
             search.memory = Memory::of(request, &target.kernels, &self.bench.environment().device);
         }
@@ -277,7 +287,7 @@ impl Run<'_> {
         let outcome = self.outcome(offer, &search);
         self.end(&outcome);
         let suspects = self.refusals.suspects(&target.workloads);
-        // Triton's front end needs no device: others may have it.
+        // Triton's front end needs no device, so other searches may use it.
         drop(self);
         learn::learn_from(&request.python, &suspects, "search", &request.settings.memory);
         Ok(outcome)
@@ -315,7 +325,8 @@ impl Run<'_> {
         std::thread::scope(|scope| {
             let _ends = (SetAtEnd(is_over), self.asking.as_ref().map(|asking| StopAtEnd(asking.operators())));
             self.tell("exploring".to_owned());
-            // Of which processes, which may be started again, the original is asked ahead.
+            // `ahead` is the generation of processes that the reference results were prefetched by, since they may
+            // be restarted.
             let (mut ahead, mut pace) = (None, Pace::default());
             let counted = self.count(scope, original, is_over)?;
             loop {
@@ -337,7 +348,7 @@ impl Run<'_> {
                 if self.is_late || self.flying.is_empty() && !self.goes_on(0) {
                     self.stop_asking();
                 } else if !waits
-                    // A model may be faster than the judge; each reply costs.
+                    // A model may be faster than the judge, and each reply costs.
                     && self.again.len() < 2 * parallel
                     && self.goes_on(self.flying.len() + asked + self.again.len())
                     && let Some((operators, question)) = self.question(search)
@@ -364,7 +375,8 @@ impl Run<'_> {
                         full: FULL_PAIRS,
                         contender: self.best.unwrap_or(1.0) * 0.95,
                         twins: true,
-                        // Of what is written for a function without kernels it matters at once whether the kernels do the work.
+                        // For a function without kernels, it matters at once whether the written kernels do the
+                        // work.
                         brief: !self.target.is_new(),
                         kernel: self.target.is_new(),
                         series: self.series(),
@@ -389,7 +401,8 @@ impl Run<'_> {
                 }
                 let ends_now = self.spent() > ABANDON_SHARE || self.ends_at_floor(0);
                 if ends_now || !self.goes_on(self.flying.len()) && pace.leaves_stragglers() {
-                    // What still compiles would keep the cores and the device from the measurement that counts.
+                    // Candidates that still compile would take cores and the device from the confirming
+                    // measurement.
                     self.is_late = true;
                     self.bench.abandon(true);
                 }
@@ -403,7 +416,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Has the hardware's counters say what bounds the original, while candidates are judged already.
+    /// Reads the hardware counters of the original, while candidates are judged already.
     fn count<'scope>(
         &mut self,
         scope: &'scope Scope<'scope, '_>,
@@ -419,12 +432,13 @@ impl Run<'_> {
         Ok(counted)
     }
 
-    /// How many candidates may share a process: what models write has one of its own, and what may be made of it.
+    /// How many candidates may share a process: one if models are asked, so that each candidate of a model, and
+    /// each one made from it, has a process of its own.
     fn series(&self) -> usize {
         if self.asking.is_some() { 1 } else { self.request.settings.optimize.search.series }
     }
 
-    /// What is judged next.
+    /// The next candidate to judge.
     fn next(&mut self, search: &mut Search<'_>) -> Option<Proposal> {
         if let Some(again) = self.again.pop_front() {
             return Some(again);
@@ -433,9 +447,9 @@ impl Run<'_> {
             return None;
         }
         let choice = if self.chooses() { search.choose() } else { None };
-        // Where nobody knows anything else, a choice may still be made of what there is.
+        // When the skills have no proposal, a choice may still be made from the known candidates.
         let proposal = choice.or_else(|| search.propose()).or_else(|| search.choose());
-        // Of fewer it is soon known whether they are right. Where skills know nothing else, a model may.
+        // With fewer candidates under way their verdicts come soon. If models are asked, they can propose instead.
         let guesses = self.flying.len() >= MANY && self.asking.is_none();
         let proposal = proposal.or_else(|| if guesses { search.propose_ahead() } else { None });
         if let Some(asking) = &mut self.asking {
@@ -456,7 +470,7 @@ impl Run<'_> {
         }
     }
 
-    /// Judging a candidate on so many of the calls.
+    /// The task to judge a candidate on the first `calls` calls.
     pub(super) fn task(
         &mut self,
         original: &Path,
@@ -484,7 +498,7 @@ mod tests {
     use super::*;
     use judge::Outcome as Judged;
 
-    /// The search counts what is under way by what comes back: it waited for ever for a thread that had panicked.
+    /// The search counts results to know what is under way; it once waited forever for a thread that had panicked.
     #[test]
     fn whoever_waits_for_a_verdict_gets_one() {
         let broken = judged_or_not(|| std::panic::resume_unwind(Box::new("on purpose")));

@@ -1,4 +1,4 @@
-//! How much faster a candidate is, as far as that may be said.
+//! The speedup of a candidate, as far as the measurements support a claim.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,14 +6,14 @@ use judge::statistics::median;
 use judge::{Claim, Counted, Figures, JudgedOn, Measured, is_predicted, is_stand_in};
 use protocol::Environment;
 
-/// A call that is this much slower makes a candidate slower, whatever it brings to others.
+/// A candidate whose speedup on one call is below this counts as slower, whatever it gains on others.
 pub(super) const SLOWER: f64 = 0.98;
-/// No model is so exact that less would mean anything.
+/// Least predicted speedup of interest, because the model is not accurate enough for less.
 const LEAST_PREDICTED: f64 = 1.05;
-/// What takes so much of the memory's bandwidth is bounded by it.
+/// Share of the memory's bandwidth from which on it bounds a kernel.
 const MEMORY_BOUND: f64 = 0.5;
 
-/// Whether a candidate was not measured, since another one has its machine code.
+/// Whether a candidate was not measured because another one has its machine code.
 pub(super) fn is_twin(measured: &[Measured]) -> bool {
     !measured.is_empty() && measured.iter().all(|one| one.twin)
 }
@@ -27,25 +27,26 @@ pub struct Speedup {
     pub low: f64,
     /// Upper end of the 95 % interval of the ratio.
     pub high: f64,
-    /// Median time of the original, in milliseconds; of several calls the mean, each as often as it was seen.
+    /// Median time of the original, in milliseconds; for several calls the mean, weighted by how often each was
+    /// seen.
     pub before_ms: f64,
     /// Median time of the candidate, in milliseconds.
     pub after_ms: f64,
     /// Number of interleaved pairs.
     pub pairs: usize,
-    /// Whether a model says it: nothing was measured or checked.
+    /// Whether the value is a prediction of a model: nothing was measured or checked.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub predicted: bool,
-    /// Whether the device only plays one (tests): the number means nothing.
+    /// Whether the device is a stand-in for tests, so that the value means nothing.
     pub simulated: bool,
-    /// The device.
+    /// The name of the device.
     pub device: String,
-    /// Device, driver, versions, shapes: what the number holds for.
+    /// The conditions under which the value holds: device, driver, versions and shapes.
     pub conditions: String,
-    /// The share of the memory's bandwidth that original and candidate use, where it bounds them.
+    /// The shares of the memory's bandwidth that original and candidate use, where it bounds them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bandwidth: Option<(f64, f64)>,
-    /// Each call by itself.
+    /// The speedup of each call.
     pub calls: Vec<CallSpeedup>,
 }
 
@@ -54,25 +55,25 @@ pub struct Speedup {
 pub struct CallSpeedup {
     /// The call: `softmax(float32[4096,1000])`.
     pub call: String,
-    /// How often it was seen when it was recorded.
+    /// How often the call was seen in the recording.
     pub count: u64,
-    /// Median ratio.
+    /// Median ratio, original time over candidate time.
     pub ratio: f64,
-    /// Its 95 % interval.
+    /// The 95 % interval of the ratio.
     pub interval: [f64; 2],
     /// Median time of the original, in milliseconds.
     pub before_ms: f64,
     /// Median time of the candidate, in milliseconds.
     pub after_ms: f64,
-    /// The least time that the memory lets it have over the times of original and candidate.
+    /// The least time that the memory's bandwidth allows, as a share of the times of original and candidate.
     pub floor_share: Option<(f64, f64)>,
-    /// What original and candidate do, where it was counted.
+    /// Operations and bytes of original and candidate, where they were counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub counted: Option<(Counted, Counted)>,
 }
 
 impl Speedup {
-    /// What a measurement lets us say; why it is no offer, where it is none.
+    /// The speedup that may be claimed from a measurement, or the reason why it is no offer.
     pub(super) fn believed(measured: &[Measured], environment: &Environment) -> Result<Self, String> {
         if let Some(gpu) = is_predicted(&environment.device) {
             return Self::predicted(measured, gpu, environment);
@@ -105,7 +106,7 @@ impl Speedup {
         })
     }
 
-    /// What a model says of a GPU; why it is of no interest, where it is none.
+    /// The speedup that a model predicts for a GPU, or the reason why it is of no interest.
     fn predicted(measured: &[Measured], gpu: &str, environment: &Environment) -> Result<Self, String> {
         let ratio = rough(measured);
         if ratio < LEAST_PREDICTED {
@@ -134,7 +135,7 @@ impl Speedup {
         })
     }
 
-    /// Of a pool the place is a condition, too.
+    /// Adds the machine of a pool to the conditions.
     pub(super) fn judged_on(mut self, judged_on: Option<&JudgedOn>) -> Self {
         if let Some(judged_on) = judged_on {
             self.conditions += &format!("; judged on {}", judged_on.place());
@@ -182,8 +183,8 @@ impl CallSpeedup {
     }
 }
 
-/// How much faster a candidate is by a few timings: all calls together, each as often as it was seen; but where one of them is slower,
-/// no faster than that.
+/// The rough speedup: over all calls together, each weighted by how often it was seen; but if one call is slower,
+/// no more than that call's.
 pub(super) fn rough(measured: &[Measured]) -> f64 {
     if let [only] = measured {
         return ratio(only);
@@ -198,12 +199,13 @@ fn ratio(measured: &Measured) -> f64 {
     median(measured.pairs.iter().map(|(original, candidate)| original / candidate))
 }
 
-/// Of each call by itself the milliseconds of the original, and how many times as fast the candidate is.
+/// For each call the milliseconds of the original, and the speedup.
 pub(super) fn on_calls(measured: &[Measured]) -> Vec<(f64, f64)> {
     measured.iter().map(|one| (one.times().0, ratio(one))).collect()
 }
 
-/// The least time that the memory lets the calls have, over what the candidate takes; all together.
+/// The least time that the memory's bandwidth allows for all calls together, as a share of the times of original
+/// and candidate.
 pub(super) fn floor_share(measured: &[Measured]) -> Option<(f64, f64)> {
     let (mut floor, mut before, mut after) = (0.0, 0.0, 0.0);
     for one in measured {
@@ -218,7 +220,7 @@ fn count(measured: &Measured) -> f64 {
     measured.count.max(1) as f64
 }
 
-/// `225 → 123 µs`, with three digits of the smaller.
+/// Two times with three digits of the smaller: `225 → 123 µs`.
 fn times(before: f64, after: f64) -> String {
     let (unit, factor) = if before.min(after) < 1.0 { ("µs", 1000.0) } else { ("ms", 1.0) };
     let (before, after) = (before * factor, after * factor);

@@ -9,7 +9,7 @@ use crate::journal::Made;
 use crate::propose::Field;
 use crate::tree::Fate;
 
-/// Candidates that took as long as the original on each call, over these.
+/// Candidates with these speedups on each call, on which the original always takes the same time.
 fn known(ratios: &[&[f64]]) -> Vec<(Id, Calls)> {
     let of = |ratios: &&[f64]| ratios.iter().map(|&ratio| (1.0, ratio)).collect();
     ratios.iter().enumerate().map(|(at, ratios)| (at + 1, of(ratios))).collect()
@@ -41,7 +41,7 @@ fn the_best_of_each_side_makes_a_pair() {
     // The original may be one of the two.
     let all = known(&[&[1.0, 1.0, 1.0], &[0.5, 0.6, 3.0]]);
     assert_eq!(shown(&pairs(&all, &[], &[1.0; 3], &sizes))[0], (1, 2, 1, 4096));
-    // What is slower on one of a side is not taken for it.
+    // A candidate that is slower on one call of a side is not taken for that side.
     let all = known(&[&[1.0, 1.0, 1.0], &[4.0, 0.9, 0.9]]);
     assert_eq!(shown(&pairs(&all, &[], &[1.0; 3], &sizes)), [(2, 1, 1, 256)]);
 }
@@ -75,7 +75,7 @@ fn call(size: i64) -> Workload {
     Workload { entry: "run".to_owned(), args: vec![Value::Tensor(spec)], count: 1, ..Workload::default() }
 }
 
-/// A candidate that is right, by its text.
+/// Adds a correct candidate with a text of its own.
 fn add(search: &mut Search<'_>, to: i64, calls: Calls) {
     let change = Change::Number { name: "B".to_owned(), from: 64, to };
     let (id, text) = (search.tree.len(), TEXT.replace("B=64", &format!("B={to}")));
@@ -125,7 +125,7 @@ fn a_choice_is_made_once_of_what_was_measured() {
     add(&mut search, 4096, vec![(1.0, 0.5), (3.0, 4.0)]);
     assert!(search.choose().unwrap().text.contains("B=128 if n <= 512 else 4096"));
 
-    // Of calls of one size there is nothing to choose by.
+    // Calls of equal sizes leave nothing to choose by.
     let calls = [call(100), call(100)];
     let mut search = Search::new(field(&calls), 1, false).unwrap();
     add(&mut search, 128, vec![(1.0, 2.0), (3.0, 0.5)]);

@@ -1,4 +1,4 @@
-//! Candidates that differ in nothing but names, comments and layout.
+//! Detection of candidates that differ only in names, comments and layout.
 
 use std::collections::HashMap;
 
@@ -6,8 +6,8 @@ use tree_sitter::Node;
 
 use model::syntax::{Source, each_node, field, is_nothing, write_form};
 
-/// A form that two files share when one is the other with local names changed; comments, docstrings and layout do not count. A
-/// file that cannot be parsed is its own.
+/// A canonical form: two files share it when they differ only in local names, comments, docstrings and layout. A
+/// file that cannot be parsed is its own form.
 pub(super) fn skeleton(text: &str) -> String {
     let source = Source::parse(text);
     if source.has_error() {
@@ -37,7 +37,7 @@ pub(super) fn skeleton(text: &str) -> String {
     out
 }
 
-/// What a definition binds within itself. Its parameters keep their names: callers may use them.
+/// The names that a definition binds locally. Its parameters keep their names, because callers may use them.
 fn locals<'t>(statement: Node<'_>, text: &'t str) -> Vec<&'t str> {
     let mut bound = Vec::new();
     let mut parameters = Vec::new();
@@ -71,7 +71,7 @@ fn locals<'t>(statement: Node<'_>, text: &'t str) -> Vec<&'t str> {
     bound
 }
 
-/// A name that is an attribute or a keyword of a call is not local.
+/// Whether a name is an attribute or a keyword argument and so not local.
 fn is_fixed(node: Node<'_>) -> bool {
     let Some(parent) = node.parent() else { return false };
     let is = |name| field(parent, name) == Some(node);

@@ -1,4 +1,4 @@
-//! One question to a model, until it is answered by a candidate.
+//! One question to a model, with corrections until the reply is a usable candidate.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
@@ -13,10 +13,10 @@ use llm::screen::screen;
 use llm::{Finish, Message, Model, ModelError, Reply, Request, Role, Watcher};
 use model::syntax::normal_form;
 
-/// So much of a reply that could not be used is shown to the model again, in bytes.
+/// Bytes of an unusable reply that are shown to the model again.
 const SHOWN_AGAIN: usize = 16_000;
 
-/// Looks whether anybody still wants the reply.
+/// A watcher that cancels a request when the search no longer wants the reply.
 struct Wanted<'a>(&'a Operators);
 
 impl Watcher for Wanted<'_> {
@@ -26,11 +26,12 @@ impl Watcher for Wanted<'_> {
 }
 
 impl Operators {
-    /// Asks, and asks again with what is wrong with a reply that cannot be used. Blocks for as long as the model takes.
+    /// Asks a model, and asks again with the defect when a reply cannot be used. Blocks for as long as the model
+    /// takes.
     ///
-    /// Whoever waits for an answer gets one, whatever becomes of the thread.
+    /// An answer is returned even if the conversation panics, because the search waits for it.
     pub(crate) fn ask(&self, question: &Question) -> Answer {
-        // Models and temperatures in turns, each model at each temperature.
+        // Models alternate, and each model cycles through the temperatures.
         let turn = self.asked.fetch_add(1, Ordering::Relaxed);
         let model = &self.models[turn % self.models.len()];
         let temperatures = &self.settings.temperatures;
@@ -69,7 +70,8 @@ impl Operators {
             self.transcript.note(about, &request, Ok(&reply));
             let why = match question.candidate(&reply) {
                 Ok(text) => {
-                    // Against what the user has: what an earlier candidate was refused for is no habit.
+                    // The comparison is with the user's file, so that nothing in an earlier refused candidate
+                    // counts as accepted.
                     let objections = screen(&question.users, &text);
                     return Came::Candidate { text, said: diagnosis(&reply.text), objections };
                 }
@@ -83,9 +85,9 @@ impl Operators {
     }
 }
 
-/// Goes on with the conversation: the reply, and what is wrong with it.
+/// Continues the conversation with the reply and its defect.
 fn again(request: &mut Request, reply: &Reply, why: &str) {
-    // Only the latest correction counts: earlier ones would make each question longer than the one before.
+    // Only the latest correction is kept; earlier ones would make each request longer than the one before.
     request.messages.truncate(1);
     let end = reply.text.floor_char_boundary(SHOWN_AGAIN.min(reply.text.len()));
     let shown = if reply.text.is_empty() { "(nothing)" } else { &reply.text[..end] };
@@ -94,13 +96,13 @@ fn again(request: &mut Request, reply: &Reply, why: &str) {
     request.messages.push(Message { role: Role::User, text });
 }
 
-/// Whether the next question would fail alike.
+/// Whether the next question would fail for the same reason.
 fn is_final(error: &ModelError) -> bool {
     match error {
         ModelError::Settings(_) | ModelError::Key(_) | ModelError::Budget(_) | ModelError::Store(_) => true,
         ModelError::Script(_) | ModelError::Cancelled => true,
         ModelError::Editor { is_lasting, .. } => *is_lasting,
-        // It was sent again by then as often as the settings say.
+        // The request was retried already as often as the settings allow.
         ModelError::Refused { status, .. } => *status != 429 && *status < 500,
         ModelError::Failed(_) | ModelError::Unreachable(_) | ModelError::Broken(_) => false,
         ModelError::Slow { .. } | ModelError::Garbage(_) | ModelError::TooLong(_) => false,
@@ -129,7 +131,7 @@ impl Question {
         }
     }
 
-    /// The whole file that a reply makes.
+    /// The whole file after a reply, or the reason why the reply cannot be used.
     fn candidate(&self, reply: &Reply) -> Result<String, String> {
         match &reply.finish {
             Finish::Stop | Finish::Other(_) => {}
@@ -159,7 +161,7 @@ impl Question {
         if self.operator == Operator::Small {
             return small_step(reply, &self.excerpt.text);
         }
-        // Kernels may get other names; what is called may not.
+        // Kernels may be renamed, the called function may not.
         whole_file(reply, &[&self.entry])
     }
 }

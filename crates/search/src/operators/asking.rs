@@ -1,4 +1,5 @@
-//! A search that asks models beside its skills: when it does, what it tells them, and what becomes of what they answer.
+//! The dialogue of a search with its models: when a model is asked, with which facts, and what happens with the
+//! answer.
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
@@ -14,34 +15,34 @@ use judge::{Reason, title};
 pub(crate) use llm::prompt::{Attempt, Operator};
 use model::api::Target as Triton;
 
-/// After so many questions in a row that no model has answered no more are asked.
+/// Number of questions in a row without a reply after which no more are asked.
 const PATIENCE: usize = 3;
-/// After so many replies in a row that made no candidate which nobody had tried no more are asked for: they only cost.
+/// Number of replies in a row without a new candidate after which no more are asked, because they only cost.
 const FRUITLESS: u32 = 12;
-/// Tokens of rules, of which a prompt takes as many as it has room for.
+/// Token limit of the learned rules in a prompt.
 const RULES: usize = 800;
-/// Characters of evidence that a model is told.
+/// Characters of evidence that a prompt contains.
 const EVIDENCE: usize = 1200;
 
-/// What a search knows of the models that it asks.
+/// The state of the dialogue with the models.
 pub(crate) struct Asking {
     operators: Arc<Operators>,
-    /// Questions that are not answered.
+    /// Number of unanswered questions.
     pub(crate) flying: usize,
-    /// Questions so far, but for repairs, and candidates of skills.
+    /// Number of questions so far, without repairs, and number of candidates by skills.
     asked: usize,
     skilled: usize,
-    /// Questions in a row that failed.
+    /// Number of failed questions in a row.
     failed: usize,
-    /// Replies in a row of which nothing came.
+    /// Number of fruitless replies in a row.
     fruitless: u32,
-    /// Whether no skill knows what to try.
+    /// Whether the skills have no proposal left.
     alone: bool,
-    /// Candidates to be mended, with what is wrong with them.
+    /// Candidates to be repaired, with their defects.
     broken: VecDeque<(Id, String)>,
-    /// What candidates look like without their names.
+    /// The canonical forms of all candidates so far.
     seen: HashSet<String>,
-    /// Why no model is asked any more.
+    /// The reason why no model is asked any more.
     over: Option<String>,
 }
 
@@ -57,12 +58,12 @@ impl Asking {
         Arc::clone(&self.operators)
     }
 
-    /// Whether it is a skill's turn.
+    /// Whether skills may propose candidates as well.
     pub(crate) fn lets_skills(&self) -> bool {
         self.operators.settings.share < 1.0 || self.over.is_some()
     }
 
-    /// Takes note of a candidate of a skill, or that none knows one.
+    /// Notes a candidate by a skill, or that the skills have none left.
     pub(crate) fn skilled(&mut self, text: Option<&str>) {
         self.alone = text.is_none();
         if let Some(text) = text {
@@ -80,7 +81,7 @@ impl Asking {
         over.is_none() && *flying < settings.limits.parallel && is_due
     }
 
-    /// Where a candidate is mended, or a step taken.
+    /// The next operator and its place in the tree: a repair if one is due, else a step.
     fn next(&mut self, search: &mut Search<'_>) -> Option<(Operator, Id, Step, Option<String>)> {
         if let Some((id, why)) = self.broken.pop_front() {
             search.tree.ask(id, Step::Small);
@@ -124,7 +125,7 @@ impl Run<'_> {
             Step::Large => (search.pooled(at, |text| shown(text).text), Vec::new()),
             Step::Small => (Vec::new(), self.branch(search, at)),
         };
-        // As long as there is nothing but the function that launches none.
+        // As long as there is only the function that launches no kernel.
         let is_first = self.target.is_new() && step == Step::Large && pool.len() <= 1;
         let operator = if is_first { Operator::Write } else { operator };
         let goal = pool.first().map_or(self.best.unwrap_or(1.0), |fastest| fastest.speedup);
@@ -163,7 +164,7 @@ impl Run<'_> {
         Some((operators, question))
     }
 
-    /// What the small steps of a branch have changed, and what came of it, the oldest first.
+    /// The changes and results of the small steps on a branch, the oldest first.
     fn branch(&self, search: &Search<'_>, at: Id) -> Vec<Attempt> {
         let steps = search.tree.branch(at).into_iter().filter(|&id| id != ROOT && id != Search::FIRST);
         let attempt =
@@ -183,7 +184,7 @@ impl Run<'_> {
         }
     }
 
-    /// What is known of a candidate.
+    /// Facts about a candidate, in sentences.
     fn facts(&self, search: &Search<'_>, base: Id) -> Vec<String> {
         let mut facts = search.memory.facts();
         if let Some(share) = self.floor_of_original {
@@ -201,7 +202,7 @@ impl Run<'_> {
         facts
     }
 
-    /// Takes in what a model has answered. What is to be judged is judged next.
+    /// Handles a model's answer. A candidate to be judged is judged next.
     pub(crate) fn answered(&mut self, search: &mut Search<'_>, answer: Answer) {
         let Answer { operator, at, step, base, model, replies, came } = answer;
         search.answered(at, step);
@@ -215,11 +216,11 @@ impl Run<'_> {
         };
         let (outcome, said) = match &came {
             Came::Cancelled => {
-                // Nobody has stopped it but who ends the search.
+                // Only the end of the search cancels a question.
                 asking.over.get_or_insert_with(|| "it was stopped".to_owned());
                 return;
             }
-            // What is refused may be nested so deeply that looking at it takes for ever.
+            // Code that is refused may be nested so deeply that its canonical form takes too long.
             Came::Candidate { text, said, .. } if refusing.is_empty() && !asking.seen.insert(skeleton(text)) => {
                 ("like an earlier one".to_owned(), said.clone())
             }
@@ -258,7 +259,7 @@ impl Run<'_> {
         search.tree.close(proposal.id);
     }
 
-    /// A model may mend what it wrote and what does not compile.
+    /// Queues a candidate that does not compile for repair, if a model wrote it and repairs are left.
     pub(crate) fn may_be_mended(&mut self, search: &Search<'_>, id: Id, evidence: &str) {
         let Some(asking) = &mut self.asking else { return };
         if search.is_by_model(id) && search.repairs(id) < asking.operators.settings.repairs {
@@ -266,7 +267,7 @@ impl Run<'_> {
         }
     }
 
-    /// Writes down what models have cost since the run began, or went on.
+    /// Writes the costs of the models since the run began or was continued to the journal.
     pub(crate) fn note_costs(&mut self) {
         let models = self.asking.as_ref().map(|asking| asking.operators.costs()).unwrap_or_default();
         if !models.is_empty() {
@@ -274,14 +275,14 @@ impl Run<'_> {
         }
     }
 
-    /// Nobody wants an answer any more.
+    /// Cancels all questions.
     pub(crate) fn stop_asking(&self) {
         if let Some(asking) = &self.asking {
             asking.operators.stop();
         }
     }
 
-    /// What is said of models at the end of a run: what they have cost, and why none is asked.
+    /// The part of the summary about models: their costs, and why none is asked.
     pub(crate) fn of_models(&self) -> String {
         let mut text = String::new();
         if let Some(asking) = &self.asking {

@@ -1,4 +1,4 @@
-//! Whether a model may be asked: what must not be sent, and what the user has agreed to.
+//! Consent to ask a model: what must not be sent, and what the user has agreed to.
 
 use config::{ModelSettings, Provider, Sent};
 use llm::lines::one_line;
@@ -9,13 +9,14 @@ use super::excerpt::Excerpt;
 use super::secrets::{is_ignored, secret};
 use crate::{Observer, Request};
 
-/// Characters of a name, an address or a command in a question.
+/// Greatest length of a name, an address or a command in a question, in characters.
 const LONGEST: usize = 200;
 
-/// Asks the user once for each workspace, provider, model, way to the key and amount that is sent.
+/// Asks the user once for each combination of workspace, provider, model, source of the key and amount that is
+/// sent.
 ///
 /// # Errors
-/// Why no model is asked, in words.
+/// Returns the reason why no model is asked, as a sentence for the user.
 pub(super) fn consent(request: &Request, excerpt: &Excerpt, observer: &dyn Observer) -> Result<(), String> {
     let model = &request.settings.model;
     if is_ignored(&request.file) {
@@ -25,7 +26,7 @@ pub(super) fn consent(request: &Request, excerpt: &Excerpt, observer: &dyn Obser
         let line = secret(&request.text).map(|(line, _)| format!(" (line {line})")).unwrap_or_default();
         return Err(format!("the file has what looks like {what}{line}, so it is not sent to a model"));
     }
-    // Either nothing leaves the machine, or the editor asks.
+    // A scripted model receives nothing outside of this machine, and the editor asks for consent itself.
     if matches!(model.provider, Provider::Scripted | Provider::Editor) {
         return Ok(());
     }
@@ -43,7 +44,7 @@ pub(super) fn consent(request: &Request, excerpt: &Excerpt, observer: &dyn Obser
     store.agree(&key).map_err(|error| format!("that you agreed cannot be kept: {error}"))
 }
 
-/// What the user is asked.
+/// The question to the user.
 fn question(request: &Request, model: &ModelSettings) -> String {
     let sent = match model.send {
         Sent::Kernel => "the kernels that you optimize, with what of their file they and their launch need",
@@ -59,7 +60,7 @@ fn question(request: &Request, model: &ModelSettings) -> String {
     )
 }
 
-/// Who is asked, as the settings have it: `the language model coder at https://…`.
+/// The recipient according to the settings: `the language model coder at https://…`.
 #[must_use]
 pub fn recipient(model: &ModelSettings) -> String {
     let names: Vec<&str> = model.name.iter().chain(&model.also).map(String::as_str).collect();
@@ -68,7 +69,7 @@ pub fn recipient(model: &ModelSettings) -> String {
     format!("the language model{plural} {} at {}", plain(&names.join(", ")), plain(address))
 }
 
-/// Where the key comes from, in a sentence with a space before it.
+/// A sentence about the source of the key, with a leading space.
 #[must_use]
 pub fn way_to_key(model: &ModelSettings) -> String {
     let command = plain(&model.key_command.join(" "));
@@ -80,7 +81,7 @@ pub fn way_to_key(model: &ModelSettings) -> String {
     }
 }
 
-/// Settings of a repository may have been written to look like something else.
+/// One line of limited length, because a repository's settings may imitate other text.
 fn plain(text: &str) -> String {
     one_line(text, LONGEST)
 }
@@ -124,7 +125,7 @@ mod tests {
         assert!(question(&request, &request.settings.model).contains("whole files"));
     }
 
-    /// A repository's own settings may name another provider, or another way to a key, than those that were agreed to.
+    /// A repository's own settings may name another provider or source of the key than the user has agreed to.
     #[test]
     fn whatever_changes_who_gets_what_is_asked_anew() {
         let first = request();

@@ -1,5 +1,5 @@
-//! What a model sees of a file: the kernels, the function that launches them, and what of the file these need; and how what the
-//! model makes of it comes back into the file.
+//! The excerpt of a file that a model sees (the kernels, the function that launches them, and what these need), and
+//! the merge of the model's version back into the file.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
@@ -10,34 +10,34 @@ use config::Sent;
 use model::syntax::{Source, field};
 use workload::identifiers;
 
-/// What a model is shown of a file.
+/// An excerpt of a file.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Excerpt {
-    /// What it is shown.
+    /// The text of the excerpt.
     pub(super) text: String,
     /// The statements that it consists of.
     parts: Vec<Part>,
 }
 
-/// A statement of the top level, with the comments that stand right above it.
+/// A top-level statement, with the comments directly above it.
 #[derive(Clone, Debug, PartialEq)]
 struct Part {
     span: Range<usize>,
-    /// What tells it from others: what kind of statement it is and what it defines, or its text.
+    /// A key: the kind of the statement and what it defines, or its text.
     key: String,
-    /// Which of those with this key.
+    /// The index among the statements with the same key.
     turn: usize,
     is_import: bool,
 }
 
-/// A statement, and what it has to do with others.
+/// A statement, with the names that it binds and uses.
 struct Statement<'t> {
     part: Part,
     binds: HashSet<&'t str>,
     names: HashSet<&'t str>,
 }
 
-/// What of the user's file no model is shown, whatever a candidate names.
+/// The parts of the user's file that are shown to no model, even if a candidate names them.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Hidden {
     keys: HashSet<String>,
@@ -45,7 +45,7 @@ pub(super) struct Hidden {
 }
 
 impl Hidden {
-    /// What an excerpt of the user's file leaves out.
+    /// The parts of the user's file that an excerpt leaves out.
     pub(super) fn of(file: &str, excerpt: &Excerpt) -> Self {
         let is_shown = |part: &Part| excerpt.parts.iter().any(|shown| shown.span == part.span);
         let mut hidden = Self::default();
@@ -63,7 +63,7 @@ impl Hidden {
 }
 
 impl Excerpt {
-    /// What may be sent of `text`, where `entry` and `kernels` are optimized.
+    /// The part of `text` that may be sent when `entry` and `kernels` are optimized.
     pub(super) fn of(text: &str, entry: &str, kernels: &[String], sent: Sent, hidden: &Hidden) -> Self {
         let statements = statements(text);
         if sent == Sent::File {
@@ -78,7 +78,7 @@ impl Excerpt {
                 open.extend(statement.names.iter().filter(|name| reached.insert(name)));
             }
         }
-        // How a kernel is launched may be said in a comment.
+        // A comment may describe the launch of a kernel.
         let is_of_launch =
             |part: &Part| part.key.starts_with('#') && kernels.iter().any(|name| part.key.contains(name));
         let is_needed =
@@ -88,7 +88,8 @@ impl Excerpt {
         Self { text: joined(text, &parts), parts }
     }
 
-    /// A name that `made` defines anew although the rest of the file defines it already: one of both would go by the other's.
+    /// A name that `made` defines although the rest of the file defines it already, so that one definition would
+    /// replace the other.
     pub(super) fn clash(&self, file: &str, made: &str) -> Option<String> {
         let is_shown = |key: &str| self.parts.iter().any(|part| part.key == key);
         let beside: HashSet<String> = statements(file).into_iter().map(|one| one.part.key).collect();
@@ -100,11 +101,11 @@ impl Excerpt {
         })
     }
 
-    /// The file, of which this is the excerpt, with what a model has made of the excerpt. What the model left out stays: something that it was
-    /// not shown may need it.
+    /// The file with the model's version `made` in the place of this excerpt. Statements that the model left out
+    /// stay, because code that it was not shown may need them.
     pub(super) fn put_back(&self, file: &str, made: &str) -> String {
         let mut new = statements(made);
-        // What the rest of the file imports is there.
+        // Imports that the rest of the file has are not repeated.
         let imported: HashSet<String> = statements(file).into_iter().map(|one| one.part.key).collect();
         let is_known = |one: &Part| self.parts.iter().any(|part| part.is_same(one));
         new.retain(|one| !one.part.is_import || is_known(&one.part) || !imported.contains(&one.part.key));
@@ -118,7 +119,7 @@ impl Excerpt {
                 out.push_str(&file[part.span.clone()]);
                 continue;
             };
-            // What is new stands before what it stood before.
+            // A new statement goes before the known statement that followed it in the model's version.
             for (index, one) in new.iter().enumerate().take(place) {
                 if !is_known(&one.part) && written.insert(index) {
                     out.push_str(&made[one.part.span.clone()]);
@@ -144,7 +145,7 @@ impl Part {
     }
 }
 
-/// Statements one after the other, with as many lines between them as they have, up to two that are empty.
+/// The statements in order, with the blank lines between them, at most two.
 fn joined(text: &str, parts: &[Part]) -> String {
     let mut shown = String::new();
     for (index, part) in parts.iter().enumerate() {
@@ -158,7 +159,7 @@ fn joined(text: &str, parts: &[Part]) -> String {
     shown
 }
 
-/// The text of what a file defines under a name, if it does so once.
+/// The text of the definition of a name, if the file has exactly one.
 pub(super) fn definition<'t>(text: &'t str, name: &str) -> Option<&'t str> {
     let key = format!("definition {name}");
     let mut found = statements(text).into_iter().filter(|one| one.part.key == key);
@@ -168,11 +169,11 @@ pub(super) fn definition<'t>(text: &'t str, name: &str) -> Option<&'t str> {
     }
 }
 
-/// The statements of the top level, without what runs only when the file is the program.
+/// The top-level statements, without those that run only when the file is the program.
 fn statements(text: &str) -> Vec<Statement<'_>> {
     let source = Source::parse(text);
     let mut found: Vec<Statement<'_>> = Vec::new();
-    // The start of comments that stand right above what follows.
+    // The comments directly above the next statement.
     let mut above: Option<Range<usize>> = None;
     for root in source.roots() {
         let mut cursor = root.walk();
@@ -209,7 +210,8 @@ fn statements(text: &str) -> Vec<Statement<'_>> {
     found
 }
 
-/// `#k#` of `# warpsmith: workload entry=k[2] x=f16[16]`: the rest may be changed.
+/// The key of a launch comment: `#k#` for `# warpsmith: workload entry=k[2] x=f16[16]`, since the rest may be
+/// changed.
 fn launch_key(comment: &str) -> String {
     let entry = comment.split_once("entry=").map_or("", |(_, rest)| rest);
     format!("#{}#", entry.split(['[', ' ']).next().unwrap_or_default())
@@ -234,7 +236,7 @@ fn statement<'t>(node: Node<'_>, text: &'t str) -> Option<Statement<'t>> {
             }
             _ => (names.clone(), text[node.byte_range()].to_owned()),
         },
-        // Of what is tested and called there too much is bound, never too little.
+        // For other statements, the bound names include those that are only used: too many, never too few.
         _ => (names.clone(), text[node.byte_range()].to_owned()),
     };
     let is_import =
@@ -333,12 +335,12 @@ if __name__ == "__main__":
             assert!(back.contains(part), "{part} in\n{back}");
         }
         assert_eq!(back.matches("def k(").count(), 1, "{back}");
-        // What is sent whole comes back whole.
+        // A file that is sent as a whole is replaced as a whole.
         let whole = Excerpt::of(file, "f", &["k".to_owned()], Sent::File, &Hidden::default());
         assert!(whole.put_back(file, made).contains("HAS_A = False"));
     }
 
-    /// A candidate may name what the user's file has beside the kernel: it is not shown for that.
+    /// A candidate may name other parts of the user's file; they are not shown because of that.
     #[test]
     fn a_model_does_not_decide_what_it_is_shown() {
         let excerpt = excerpt(Sent::Kernel);

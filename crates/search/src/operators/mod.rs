@@ -1,8 +1,8 @@
-//! The operators of language models: a small step changes a candidate, a large one writes the kernel anew, a repair mends what
-//! does not compile.
+//! The operators of language models: a small step changes a candidate, a large step rewrites the kernel, a repair
+//! fixes one that does not compile, and a new kernel is written for a function without one.
 //!
-//! What a model says is the work of a stranger. Of a reply nothing but a text of Python is taken; it goes into the file where the
-//! kernel was, is looked at before anything runs it (`llm/screen`), and then judged like every other candidate.
+//! A model's reply is untrusted. Only Python source is taken from it; the source replaces the kernel in the file,
+//! is screened before anything runs it (`llm/screen`), and is then judged like every other candidate.
 
 mod alike;
 mod ask;
@@ -32,36 +32,36 @@ pub(super) use asking::Asking;
 pub use consent::{recipient, way_to_key};
 pub use transcript::{delete_all as delete_transcripts, path as transcript_path};
 
-/// The models of a search, with what they are told.
+/// The models of a search, with their prompts and transcript.
 pub(super) struct Operators {
     models: Vec<Client>,
     account: Arc<Account>,
     templates: Templates,
     settings: ModelSettings,
     transcript: Transcript,
-    /// What of the user's file is shown to no model.
+    /// The parts of the user's file that are shown to no model.
     hidden: Hidden,
-    /// How many questions there were.
+    /// Number of questions so far.
     asked: AtomicUsize,
-    /// Set when nobody wants an answer any more.
+    /// Set when the search no longer wants answers.
     over: AtomicBool,
 }
 
-/// What a model is asked.
+/// A question to a model, with all facts of its prompt.
 pub(super) struct Question {
     pub(super) operator: Operator,
-    /// The place in the tree.
+    /// The node from which the step is made.
     pub(super) at: Id,
     pub(super) step: Step,
-    /// What the candidate is made of: its number and its text.
+    /// The base of the candidate: its node and its text.
     pub(super) base: Id,
     text: String,
-    /// What of that is shown.
+    /// The part of the base that is shown.
     excerpt: Excerpt,
-    /// The file as the user has it, and as far as it is shown.
+    /// The user's file, and its excerpt.
     users: String,
     original: String,
-    /// Kernels that others use, too, with who that is: they stay as they are.
+    /// Kernels that are used elsewhere, with their users; they must not be changed.
     shared: Vec<(String, String)>,
     file_name: String,
     kernels: Vec<String>,
@@ -79,43 +79,44 @@ pub(super) struct Question {
     mistake: Option<String>,
 }
 
-/// What came of a question.
+/// The answer to a question.
 pub(super) struct Answer {
     pub(super) operator: Operator,
     pub(super) at: Id,
     pub(super) step: Step,
     pub(super) base: Id,
-    /// The model that was asked.
+    /// The name of the model that was asked.
     pub(super) model: String,
-    /// How many replies it took.
+    /// Number of replies that it took.
     pub(super) replies: u32,
     pub(super) came: Came,
 }
 
-/// How a question ended.
+/// The result of a question.
 pub(super) enum Came {
-    /// With a candidate.
+    /// A candidate.
     Candidate {
-        /// The whole file.
+        /// The text of the whole file.
         text: String,
-        /// What the model said that it changes.
+        /// The model's explanation of its change.
         said: Option<String>,
-        /// What is held against it before it runs.
+        /// The objections of the screen, before the candidate runs.
         objections: Vec<Objection>,
     },
-    /// With replies of which nothing could be made; why.
+    /// No reply was usable; the text is the reason.
     Unusable(String),
-    /// With no reply; why, and whether the next question would end alike.
+    /// There was no reply; the reason, and whether the next question would fail as well.
     Failed(String, bool),
-    /// Nobody wants it any more.
+    /// The search no longer wanted the answer.
     Cancelled,
 }
 
 impl Operators {
-    /// The models that the settings name; `None` where there is none. The user is asked first, if need be.
+    /// Opens the models of the settings, after the user's consent where needed; `None` where the settings name
+    /// none.
     ///
     /// # Errors
-    /// Why none is asked although one is set, in words.
+    /// Returns the reason why no model is asked although one is set, as a sentence for the user.
     pub(super) fn open(
         request: &Request,
         (entry, kernels): (&str, &[String]),
@@ -151,17 +152,17 @@ impl Operators {
         Ok(Some(Self { models, account, templates, settings, transcript, hidden, asked, over }))
     }
 
-    /// What a model is shown of a text.
+    /// The excerpt of a text that a model is shown.
     fn shown(&self, text: &str, entry: &str, needed: &[String]) -> Excerpt {
         Excerpt::of(text, entry, needed, self.settings.send, &self.hidden)
     }
 
-    /// Nobody wants an answer any more: whoever waits for one stops within a moment.
+    /// Cancels all questions; threads that wait for an answer stop soon.
     pub(super) fn stop(&self) {
         self.over.store(true, Ordering::Relaxed);
     }
 
-    /// What each model has cost in this run, by its name.
+    /// The costs of each model in this run, by its name.
     pub(super) fn costs(&self) -> Vec<super::report::ModelCosts> {
         let cost = |(model, spent): (String, llm::Spent)| super::report::ModelCosts {
             model,
@@ -190,7 +191,7 @@ pub(super) fn name(operator: Operator) -> &'static str {
     }
 }
 
-/// The file's name, which says less of the machine than its path.
+/// The file's name without its folder, which would reveal more about the machine.
 fn file_name(path: &Path) -> String {
     path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! What must not be sent: files that git leaves out, and what looks like a secret.
+//! Detection of what must not be sent to a model: files that git ignores, and text that looks like a secret.
 
 use std::path::Path;
 use std::sync::LazyLock;
@@ -7,7 +7,7 @@ use ignore::Match;
 use ignore::gitignore::GitignoreBuilder;
 use regex::Regex;
 
-/// What secrets look like, with their names. Shapes that kernels have are not among them.
+/// Patterns of secrets with their names. Patterns that occur in kernels are left out.
 static SHAPES: LazyLock<Vec<(&str, Regex)>> = LazyLock::new(|| {
     let shapes = [
         ("a private key", r"-----BEGIN [A-Z ]*PRIVATE KEY"),
@@ -29,21 +29,23 @@ static SHAPES: LazyLock<Vec<(&str, Regex)>> = LazyLock::new(|| {
     compiled.collect()
 });
 
-/// The first thing in a text that looks like a secret: its line, from 1, and what it looks like. The secret itself is not told.
+/// The first part of a text that looks like a secret: its line, counted from 1, and the name of the pattern. The
+/// secret itself is not returned.
 pub(super) fn secret(text: &str) -> Option<(usize, &'static str)> {
     let found = SHAPES.iter().filter_map(|(name, shape)| Some((shape.find(text)?.start(), *name)));
     let (at, name) = found.min_by_key(|(at, _)| *at)?;
     Some((text[..at].matches('\n').count() + 1, name))
 }
 
-/// Whether git leaves a file out: what is kept from others there is kept from a model, too. Where that cannot be told, it is.
+/// Whether git ignores a file, which is then not sent to a model either. A file counts as ignored when that cannot
+/// be determined.
 pub(super) fn is_ignored(file: &Path) -> bool {
     let Ok(file) = file.canonicalize() else { return true };
-    // Rules of the whole repository hold, also where the workspace is a part of it.
+    // The rules of the whole repository apply, even if the workspace is a part of it.
     let folders: Vec<&Path> = file.ancestors().skip(1).collect();
     let root = folders.iter().position(|folder| folder.join(".git").exists()).unwrap_or(0);
     let mut is_ignored = false;
-    // The deeper a file of rules is, the more it counts.
+    // The rules of deeper folders override those above.
     for folder in folders.iter().take(root + 1).rev() {
         let mut rules = GitignoreBuilder::new(folder);
         for name in [".git/info/exclude", ".gitignore", ".warpsmithignore"] {
@@ -61,7 +63,7 @@ pub(super) fn is_ignored(file: &Path) -> bool {
     is_ignored
 }
 
-/// A text without the folders that it names, which say more of the machine than anybody needs to know.
+/// The text without the folders in its paths, which would reveal more about the machine than the recipient needs.
 pub(super) fn without_folders(text: &str) -> String {
     static FOLDERS: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"(?:/[\w.@+~%-]+){2,}/").ok());
     FOLDERS.as_ref().map_or_else(String::new, |folders| folders.replace_all(text, "").into_owned())

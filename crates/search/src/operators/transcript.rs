@@ -1,4 +1,4 @@
-//! All that models were asked and answered in a run, kept beside its journal for who wants to see it.
+//! The transcript of a run: all requests to models and their replies, kept beside the journal for the user.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -10,7 +10,7 @@ use serde::Serialize;
 use base::clock::now_milliseconds;
 use llm::{Reply, Request};
 
-/// A file of one JSON object a line for each reply, `.warpsmith/runs/RUN.transcript`.
+/// A file of JSON lines, one for each reply, `.warpsmith/runs/RUN.transcript`.
 pub(super) struct Transcript {
     file: Mutex<Option<File>>,
 }
@@ -20,7 +20,7 @@ struct Line<'a> {
     /// Milliseconds since 1970.
     at: i64,
     operator: &'a str,
-    /// The node that the candidate is to stand below.
+    /// The node below which the candidate is to be placed.
     node: usize,
     model: &'a str,
     prompts: &'a str,
@@ -33,7 +33,7 @@ struct Line<'a> {
     error: Option<String>,
 }
 
-/// What a line is about.
+/// The identification of a line.
 #[derive(Clone, Copy)]
 pub(super) struct About<'a> {
     pub(super) operator: &'a str,
@@ -44,7 +44,7 @@ pub(super) struct About<'a> {
 }
 
 impl Transcript {
-    /// The one of a run; nothing is kept where that cannot be written, or is not wanted.
+    /// The transcript of a run. Nothing is kept where it cannot be written or is not wanted.
     pub(super) fn of(workspace: &Path, run: &str, goes_on: bool, is_wanted: bool) -> Self {
         let open = || {
             let path = path(workspace, run);
@@ -53,7 +53,7 @@ impl Transcript {
             #[cfg(unix)]
             {
                 use std::os::unix::fs::OpenOptionsExt;
-                // A repository may have put a link there that leads elsewhere.
+                // A repository may contain a link here that leads elsewhere.
                 options.mode(0o600).custom_flags(libc::O_NOFOLLOW);
             }
             if goes_on {
@@ -101,16 +101,17 @@ impl Transcript {
     }
 }
 
-/// Where the transcript of a run is.
+/// The path of a run's transcript.
 #[must_use]
 pub fn path(workspace: &Path, run: &str) -> PathBuf {
     workspace.join(".warpsmith/runs").join(format!("{run}.transcript"))
 }
 
-/// Deletes the transcripts of a workspace; says how many there were.
+/// Deletes the transcripts of a workspace and returns their number.
 ///
 /// # Errors
-/// What the system says.
+/// Returns the system's error when the folder's entries cannot be read or a file cannot be removed. A missing
+/// folder is no error.
 pub fn delete_all(workspace: &Path) -> io::Result<usize> {
     let Ok(folder) = fs::read_dir(workspace.join(".warpsmith/runs")) else { return Ok(0) };
     let mut count = 0;

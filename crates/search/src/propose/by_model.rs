@@ -1,4 +1,5 @@
-//! What a model is told of the search, and where its candidates come to stand.
+//! The interface between the search and the models: where a model makes a step, what it sees, and how its
+//! candidates join the tree.
 
 use llm::prompt::Pooled;
 use transform::candidate::{Candidate, Change};
@@ -6,35 +7,35 @@ use transform::candidate::{Candidate, Change};
 use super::super::tree::{By, Id, Step};
 use super::{Proposal, Search};
 
-/// The kinds of a model's candidates begin with this.
+/// Prefix of the kinds of a model's candidates.
 const BY_MODEL: &str = "model ";
-/// A change of more lines than this is said as "the kernel".
+/// Greatest number of changed lines that a description counts.
 const FEW: usize = 30;
 
 impl Search<'_> {
-    /// Where a model is asked for a candidate, and by which step. It counts as under way there until [`Search::answered`].
+    /// Selects the node and the step for a model. The node counts as under judgement until [`Search::answered`].
     pub(crate) fn place_for_model(&mut self) -> Option<(Id, Step)> {
         let (at, step) = self.tree.select(By::Model, &mut self.chance)?;
-        // Where there is no kernel yet, there is nothing to be changed.
+        // Without a kernel there is nothing for a small step to change.
         let is_bare = at == Self::FIRST && self.field.kernels.is_empty();
         let step = if is_bare { Step::Large } else { step };
         self.tree.ask(at, step);
         Some((at, step))
     }
 
-    /// The model has answered, or will not.
+    /// Notes that the model has answered, or will not answer.
     pub(crate) fn answered(&mut self, at: Id, step: Step) {
         self.tree.answered(at, step);
     }
 
-    /// What a large step from a node sees, the fastest first, as `shown` makes it of a file.
+    /// The pool of a large step from a node, the fastest first; `shown` makes the excerpt of a file.
     pub(crate) fn pooled(&mut self, at: Id, shown: impl Fn(&str) -> String) -> Vec<Pooled> {
         let pool = self.bases(at);
         let speedup = |id: Id| self.tree.node(id).speedup().unwrap_or(1.0);
         pool.into_iter().map(|id| Pooled { text: shown(&self.candidates[&id].text), speedup: speedup(id) }).collect()
     }
 
-    /// A model's candidate in its place; `None` where one like it was tried.
+    /// Adds a model's candidate at its place; `None` where an equal one was tried.
     pub(crate) fn take(
         &mut self,
         place: (Id, Step),
@@ -56,7 +57,7 @@ impl Search<'_> {
         self.made.get(&id).is_some_and(|(_, kind)| kind.starts_with(BY_MODEL))
     }
 
-    /// How often a candidate was mended already.
+    /// How often a candidate was repaired already.
     pub(crate) fn repairs(&self, id: Id) -> u32 {
         let (mut count, mut at) = (0, id);
         while let Some((base, kind)) = self.made.get(&at)
@@ -68,7 +69,8 @@ impl Search<'_> {
     }
 }
 
-/// How much of a file a model has changed, in words. Its own are not told where people read what was measured.
+/// The extent of a model's change in words. The model's own description is left out, because this text appears
+/// beside measured results.
 fn extent(before: &str, after: &str) -> String {
     let diff = similar::TextDiff::from_lines(before, after);
     match diff.iter_all_changes().filter(|change| change.tag() == similar::ChangeTag::Insert).count() {

@@ -1,4 +1,5 @@
-//! Another structure with the numbers of the fastest: each alone may be slow.
+//! Combination of one candidate's structure with the launch parameters of the fastest, since each alone may be
+//! slow.
 
 use transform::candidate::Candidate;
 use transform::{Subject, Turn};
@@ -6,15 +7,17 @@ use transform::{Subject, Turn};
 use super::{Proposal, Search, structure, subjects};
 use crate::tree::{Id, Step};
 
-/// The kind of turn, as reports call it.
+/// The name of this kind of change in reports.
 pub(super) const CROSSED: &str = "numbers of the fastest";
-/// A structure is worth it if it leaves so much of the speed of what it was made of.
+/// A structure qualifies if it keeps this share of its base's speed.
 const LEFT: f64 = 0.9;
-/// The fastest must be so many times as fast as it, and as the last one whose numbers it was given.
+/// Factor by which the fastest must be faster than the structure, and than the last candidate whose numbers it was
+/// given.
 const AHEAD: f64 = 1.2;
 
 impl Search<'_> {
-    /// What was built otherwise and is no slower for it, with the numbers of the fastest, where that is built in another way.
+    /// A restructured candidate that lost no speed, with the numbers of the fastest candidate, if that has another
+    /// structure.
     pub(super) fn crossed(&mut self) -> Option<Proposal> {
         let ranked = self.tree.ranked();
         let (fastest, speed) = *ranked.first()?;
@@ -43,12 +46,12 @@ impl Search<'_> {
         self.tree.node(at).step == Step::Large && speed >= LEFT * before && is_new()
     }
 
-    /// A candidate with these numbers, as far as it has such ones.
+    /// A candidate with these numbers, as far as it has parameters of the same names.
     fn with_numbers(&self, at: Id, numbers: &[(String, i64)]) -> Option<Candidate> {
         let base = &self.candidates[&at];
         let mut made: Option<Candidate> = None;
         for kernel in subjects(self.field, base).iter().map(|subject| subject.kernel.name.clone()) {
-            // Each in the text that the last one has left.
+            // Each kernel is changed in the text that the last change has left.
             let present = made.as_ref().unwrap_or(base);
             let all = subjects(self.field, present);
             let Some(subject) = all.iter().find(|subject| subject.kernel.name == kernel) else { continue };

@@ -1,4 +1,5 @@
-//! Steps from the fastest, and from the fastest of those that are built in another way: what is a little slower may have more left.
+//! Polishing: steps from the fastest candidate, and from the fastest of other structures, since a slightly slower
+//! one may have more potential.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -8,25 +9,26 @@ use transform::candidate::{Candidate, Change};
 use super::{Pick, Proposal, Search, structure};
 use crate::tree::{Id, Step};
 
-/// So many ways are polished, and of each so many candidates, the next where nobody knows a step from the last.
+/// Number of structures that are polished, and of candidates of each. The next candidate is taken when there is no
+/// step left from the last.
 const WAYS: usize = 3;
 const OF_EACH: usize = 3;
-/// How often the fastest way is polished, for each time that another one is.
+/// Weight of the fastest structure relative to each other one.
 const FASTEST: f64 = 2.0;
-/// The others must be so near to the fastest.
+/// Share of the fastest speedup that another structure must reach.
 const NEAR: f64 = 0.9;
-/// Large steps are made once more where that which they begin with has become so many times as fast.
+/// A large step is repeated when its base has become faster by this factor.
 const ANEW: f64 = 1.1;
 
 impl Search<'_> {
-    /// A step from the fastest of a way to build the kernel; none before something is faster than the file as it is.
+    /// A step from the fastest candidate of a structure; `None` before something is faster than the original.
     pub(super) fn polish(&mut self) -> Option<Proposal> {
         let is_large = self.chance.share() < self.field.settings.polish_large;
         let large = if is_large { self.polish_by(Step::Large, Pick::Unknown, 1) } else { None };
         large.or_else(|| self.polish_by(Step::Small, Pick::Near, OF_EACH))
     }
 
-    /// Such a step from one of the first few of a way.
+    /// A step of this kind from one of the `first` candidates of a structure.
     fn polish_by(&mut self, step: Step, pick: Pick, first: usize) -> Option<Proposal> {
         let mut ways = self.near_the_fastest();
         let mut weights = vec![1.0; ways.len()];
@@ -45,7 +47,8 @@ impl Search<'_> {
         None
     }
 
-    /// Leaves kinds of turns that build something otherwise and were not made of what is built like this one and hardly slower.
+    /// Keeps the kinds of structural changes that were not applied to a base of the same structure that is hardly
+    /// slower.
     pub(super) fn keep_unknown(&self, turns: &mut Vec<Turn>, at: Id) {
         let least = self.tree.node(at).speedup().unwrap_or(1.0) / ANEW;
         let is_like = |base: &Id| {
@@ -58,9 +61,9 @@ impl Search<'_> {
         turns.retain(|turn| builds(turn) && !known.contains(turn.kind.as_str()));
     }
 
-    /// The fastest candidates of each way, the fastest way first.
+    /// The fastest candidates of each structure, the fastest structure first.
     pub(super) fn near_the_fastest(&self) -> Vec<Vec<Id>> {
-        // Those of one machine code are one.
+        // Candidates with the same machine code count as one.
         let ranked = self.tree.ranked().into_iter().filter(|(id, _)| !self.twins.contains(id));
         let mut ranked = ranked.take_while(|(id, _)| *id != Self::FIRST).peekable();
         let least = ranked.peek().map_or(f64::INFINITY, |(_, fastest)| fastest * NEAR);
@@ -76,7 +79,7 @@ impl Search<'_> {
         ways
     }
 
-    /// How a candidate is built: what the large steps have made otherwise, and those small ones that exclude others.
+    /// The structure of a candidate: what large steps have changed, and small steps that exclude others.
     pub(super) fn way(&self, step: Step, base: Id, kind: &str, candidate: &Candidate) -> BTreeSet<String> {
         let mut way = self.ways[&base].clone();
         if step == Step::Large || self.parting.contains(kind) {
@@ -87,12 +90,13 @@ impl Search<'_> {
     }
 }
 
-/// Whether one has all that the other has: what it lacks may be added.
+/// Whether one structure contains the other, so that the missing part may be added.
 fn is_same(one: &BTreeSet<String>, other: &BTreeSet<String>) -> bool {
     one.is_subset(other) || other.is_subset(one)
 }
 
-/// Leaves of the turns of each number the next step in either direction that nobody has made: one that was stepped over may be the best.
+/// Keeps, for each number and direction, only the next step that was not made, because a value that was skipped may
+/// be the best.
 pub(super) fn keep_near(turns: &mut Vec<Turn>, is_left: impl Fn(&Turn) -> bool) {
     let mut nearer = HashSet::new();
     turns.retain(|turn| {

@@ -6,14 +6,14 @@ use super::*;
 
 const TEXT: &str = "import triton\nimport triton.language as tl\n@triton.jit\ndef k(B: tl.constexpr, C: tl.constexpr):\n    for i in range(B):\n        pass\ndef run():\n    k[(1,)](B=64, C=64, num_warps=4)\n";
 
-/// Rows of which each program has one in one tile, which may be built in many ways.
+/// A kernel in which each program handles one row as a single tile, and which may be structured in many ways.
 const ROWS: &str = "import torch\nimport triton\nimport triton.language as tl\n@triton.jit\n\
     def k(x_ptr, y_ptr, n, B: tl.constexpr = 64):\n    row = tl.program_id(0)\n    cols = tl.arange(0, B)\n\
     \x20   x = tl.load(x_ptr + row * n + cols, mask=cols < n, other=0.0)\n\
     \x20   tl.store(y_ptr + row * n + cols, tl.exp(x), mask=cols < n)\n\
     def run(x):\n    y = torch.empty_like(x)\n    k[(x.shape[0],)](x, y, x.shape[1])\n    return y\n";
 
-/// What a search needs.
+/// The parts of a search's problem that it borrows.
 struct Setting {
     text: String,
     kernels: Vec<String>,
@@ -33,7 +33,7 @@ impl Setting {
         }
     }
 
-    /// One in which the fastest is polished as soon as something is faster than the file.
+    /// A setting in which the fastest candidate is polished as soon as it is faster than the original.
     fn that_polishes() -> Self {
         let mut setting = Self::new(TEXT, &["k"]);
         (setting.settings.polish, setting.settings.polish_large) = (1.0, 0.0);
@@ -53,14 +53,15 @@ impl Setting {
     }
 }
 
-/// The first candidate, which is faster than the file as it is.
+/// Makes the first candidate correct and faster than the original.
 fn first_is_right(search: &mut Search<'_>) -> Id {
     let Proposal { id, .. } = search.propose().unwrap();
     search.finish(id, Fate::Right(1.5));
     id
 }
 
-/// How far the numbers are from those that are best here: 256, 128, 8 warps, 4 stages. What takes too much does not run.
+/// A simulated verdict: the farther the numbers are from the optimum (256, 128, 8 warps, 4 stages), the slower;
+/// what takes too many resources does not run.
 fn fate(candidate: &Candidate) -> Fate {
     let numbers: Vec<i64> = knobs(&candidate.module, &candidate.text, &candidate.module.kernels[0], "run")
         .iter()
@@ -73,7 +74,7 @@ fn fate(candidate: &Candidate) -> Fate {
     Fate::Right(1.0 / (0.25 + 0.15 * off))
 }
 
-/// Judges so many candidates, `beside` each other; the best so far after each, and all texts.
+/// Judges `count` candidates, `beside` of them at a time. Returns the best speedup after each, and all texts.
 fn run(seed: u64, count: usize, beside: usize) -> (Vec<f64>, Vec<String>) {
     let setting = Setting::new(TEXT, &["k"]);
     let mut search = Search::new(setting.field(), seed, false).unwrap();
@@ -139,7 +140,8 @@ fn a_file_without_numbers_is_not_searched() {
     assert!(!known(&text) && known(TEXT));
 }
 
-/// A kernel that another file launches, too, may be compiled otherwise, but does what it did; its own launch is turned.
+/// A kernel that another file launches, too, may be compiled with other options but must keep its behaviour; its
+/// own launch may be changed.
 #[test]
 fn a_kernel_that_others_use_keeps_what_it_promises() {
     let kinds = |shared: &[&str]| -> Vec<String> {
@@ -193,7 +195,7 @@ fn what_has_taken_the_place_of_two_kernels_is_turned_instead_of_them() {
     assert!(after.iter().all(|kind| kind.starts_with("first_second_fused: ")), "{after:?}");
 }
 
-/// What brings little is tried when the rest is known, and not in its place.
+/// Changes that bring little are tried after the others, not in their place.
 #[test]
 fn hints_to_the_caches_wait_for_the_rest() {
     let text = TEXT.replace("        pass\n", "        tl.store(C + i, tl.load(B + i))\n");
@@ -240,7 +242,8 @@ fn of_one_machine_code_one_is_polished() {
     }
 }
 
-/// The way that was three percent slower had one number more to be turned: only the fastest was, to the end.
+/// A structure that was three percent slower had one more number to change, but only the fastest candidate was
+/// polished to the end.
 #[test]
 fn what_is_built_otherwise_is_polished_beside_the_fastest() {
     let setting = Setting::that_polishes();
@@ -261,7 +264,7 @@ fn what_is_built_otherwise_is_polished_beside_the_fastest() {
     let polished: Vec<Id> = (0..6).map(|_| search.polish().unwrap().id).collect();
     let of = |at: Id| polished.iter().filter(|&&id| search.tree.node(id).parent == at).count();
     assert!(of(fastest) > of(other) && of(other) > 0, "{} and {}", of(fastest), of(other));
-    // What is added in small steps makes no way of its own, unless it excludes another one.
+    // Small steps make no structure of their own, unless they exclude another one.
     let of_way = |search: &Search<'_>, kind: &str| {
         let with = Candidate::changed(TEXT, ["tiles", "new"].map(|way| Change::Structure(way.to_owned())).to_vec());
         search.way(Step::Small, fastest, kind, &with).len()
@@ -270,7 +273,8 @@ fn what_is_built_otherwise_is_polished_beside_the_fastest() {
     assert_eq!((of_way(&search, "even_sizes"), of_way(&search, "widened bits")), (1, 2));
 }
 
-/// A loop over the programs was tried with the tiles of the file, where it brought nothing, and never with those of the fastest.
+/// A persistent loop was tried with the tiles of the file, where it brought nothing, and never with those of the
+/// fastest candidate.
 #[test]
 fn the_fastest_is_built_in_all_ways_once() {
     let mut setting = Setting::new(ROWS, &["k"]);
@@ -281,7 +285,7 @@ fn the_fastest_is_built_in_all_ways_once() {
     kinds.sort_unstable();
     kinds.dedup();
     assert!(kinds.iter().any(|kind| kind == "configuration"), "{kinds:?}");
-    // These turn numbers alone.
+    // These change numbers alone.
     kinds.retain(|kind| kind != "configuration");
     assert!(kinds.len() > 2 && kinds.iter().any(|kind| kind == "persistent"), "{kinds:?}");
     let with_tile = |search: &mut Search<'_>, tile: i64, speed: f64| {
@@ -313,7 +317,7 @@ fn the_fastest_is_built_in_all_ways_once() {
     assert_eq!(built(&mut search, fastest), kinds);
 }
 
-/// Of `num_stages` = 4 only 2 was tried, which was worse; 3 was the best of all.
+/// From `num_stages` = 4 only 2 was tried, which was worse; 3 was the best of all.
 #[test]
 fn no_number_is_stepped_over_where_the_fastest_is_polished() {
     let setting = Setting::that_polishes();
@@ -329,7 +333,7 @@ fn no_number_is_stepped_over_where_the_fastest_is_polished() {
         search.finish(id, Fate::Right(1.0));
         for (name, to) in numbers(&search, id).into_iter().filter(|(name, to)| from[name] != *to) {
             let (low, high) = farthest.entry(name.clone()).or_insert((from[&name], from[&name]));
-            // Stages go by ones, the others by doubles.
+            // Stages change by one, the other numbers by a factor of two.
             let step =
                 |near: i64, far: i64| if name.contains("stages") { far.abs_diff(near) == 1 } else { far == near * 2 };
             assert!(step(*high, to) || step(to, *low), "{name}: {to} after {low} to {high}");
@@ -339,7 +343,7 @@ fn no_number_is_stepped_over_where_the_fastest_is_polished() {
     assert!(farthest.values().any(|(low, high)| *high >= *low * 4), "{farthest:?}");
 }
 
-/// Hints to the caches were hoped for as what is built in a way of its own, of which nothing is known: twenty before any number.
+/// Cache hints were estimated like structures of which nothing is known, so twenty were tried before any number.
 #[test]
 fn what_brings_little_is_hoped_for_as_what_it_was_made_of() {
     let text = TEXT.replace("        pass\n", "        tl.store(C + i, tl.load(B + i))\n");
@@ -356,7 +360,8 @@ fn what_brings_little_is_hoped_for_as_what_it_was_made_of() {
     assert_ne!(search.points[&id], search.points[&Search::FIRST]);
 }
 
-/// What is built otherwise and has slow numbers is tried with those of the fastest, once for each that is much faster.
+/// A new structure with slow numbers is tried with those of the fastest candidate, once for each candidate that is
+/// much faster.
 #[test]
 fn another_structure_gets_the_numbers_of_the_fastest() {
     let setting = Setting::new(TEXT, &["k"]);
@@ -381,7 +386,7 @@ fn another_structure_gets_the_numbers_of_the_fastest() {
     assert!(search.crossed().is_none(), "the fastest is built like it");
 }
 
-/// With many GPUs more are judged at once than the file as it is gives.
+/// With many GPUs, more candidates are judged at once than the original alone gives.
 #[test]
 fn places_that_would_stay_empty_go_on_from_what_is_being_judged() {
     let text = TEXT.replace("    for i in range(B):\n        pass\n", "    pass\n");
@@ -394,7 +399,7 @@ fn places_that_would_stay_empty_go_on_from_what_is_being_judged() {
     assert!(ahead.len() > first.len(), "{} and {}", first.len(), ahead.len());
     let is_of_first = |id: Id| first.iter().any(|one| one.id == id);
     assert!(ahead.iter().all(|one| is_of_first(search.made[&one.id].0)));
-    // One comes before what it was made of: what it has brought is known with that.
+    // One candidate is judged before its base: its gain becomes known with the base's verdict.
     let Proposal { id, .. } = ahead[0];
     let base = search.made[&id].0;
     search.finish(id, Fate::Right(4.0));
@@ -404,8 +409,8 @@ fn places_that_would_stay_empty_go_on_from_what_is_being_judged() {
     assert!(search.tree.lost(base).is_empty());
 }
 
-/// Each proposal built all turns of the fastest anew that were tried already: at the thousandth a tenth of a second, for which four
-/// GPUs waited.
+/// Each proposal once rebuilt all changes of the fastest candidate that were tried already; at the thousandth this
+/// took a tenth of a second, for which four GPUs waited.
 #[test]
 fn what_was_tried_is_not_built_again() {
     let setting = Setting::new(TEXT, &["k"]);

@@ -1,4 +1,4 @@
-//! One candidate of a run, with all that is known of it.
+//! The details of one candidate of a run.
 
 use std::path::Path;
 
@@ -7,43 +7,43 @@ use serde::Serialize;
 use super::{Report, Tried};
 use crate::journal::{Entry, JournalError, read};
 
-/// A diff is shown up to so many bytes.
+/// Greatest length of a diff that is shown, in bytes.
 const SHOWN: usize = 1 << 16;
 
-/// A candidate, and how it differs from the file as it was.
+/// A candidate with its diff to the original and its times.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Detail {
-    /// What was made, and what came of it.
+    /// Its origin and its result.
     #[serde(flatten)]
     pub tried: Tried,
-    /// What of the file is another.
+    /// The unified diff to the original file.
     pub diff: String,
-    /// Milliseconds of the original and of it, by a few timings; of several calls the sum.
+    /// Milliseconds of the original and of the candidate from rough timings; for several calls the sum.
     pub times: Option<(f64, f64)>,
-    /// The same, call by call.
+    /// The times of each call.
     pub calls: Vec<CallTimes>,
-    /// Whether an earlier run had seen it refused.
+    /// Whether the refusal was remembered from an earlier run.
     pub remembered: bool,
-    /// Whether its times are those of another one with the same machine code.
+    /// Whether its times are those of another candidate with the same machine code.
     pub twin: bool,
 }
 
-/// A call by a few timings.
+/// The rough timings of one call.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CallTimes {
     /// The call, in words.
     pub call: String,
     /// Milliseconds of the original.
     pub before_ms: f64,
-    /// How many times as fast the candidate was.
+    /// The candidate's speedup on this call.
     pub ratio: f64,
 }
 
 impl Detail {
-    /// That of a candidate of a run; `None` when the run has none of this number.
+    /// Reads the details of a candidate; `None` when the run has none of this number.
     ///
     /// # Errors
-    /// [`JournalError`] when there is no such run, or it cannot be read.
+    /// Returns a [`JournalError`] when there is no such run, or it cannot be read.
     pub fn of(workspace: &Path, run: &str, id: usize) -> Result<Option<Self>, JournalError> {
         let (run, entries) = read(workspace, run)?;
         Ok(Self::from_entries(run, &entries, id))
@@ -76,7 +76,7 @@ impl Detail {
     }
 }
 
-/// A diff that is too long ends with a line that says so.
+/// A diff cut to the greatest length, with a last line that says so.
 fn shown(mut diff: String) -> String {
     if diff.len() > SHOWN {
         let end = diff[..diff.floor_char_boundary(SHOWN)].rfind('\n').map_or(0, |at| at + 1);

@@ -1,4 +1,4 @@
-//! A report as one page.
+//! The report as a single HTML page.
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
@@ -7,7 +7,7 @@ use super::{Report, pictures, roofline};
 
 const STYLE: &str = include_str!("page.css");
 
-/// The page.
+/// The whole page.
 pub(super) fn page(report: &Report) -> String {
     let title = format!("{} · {}", report.name, report.run);
     let page = html! {
@@ -31,7 +31,7 @@ pub(super) fn page(report: &Report) -> String {
     page.into_string()
 }
 
-/// What of the page is no picture of the search itself.
+/// The sections of the page without the pictures of the search itself.
 pub(super) fn sections(report: &Report) -> String {
     html! { (calls(report)) (refusals(report)) (models(report)) (evidence(report)) (again(report)) }.into_string()
 }
@@ -55,7 +55,7 @@ fn head(report: &Report) -> Markup {
     }
 }
 
-/// A table of the calls, and their bounds.
+/// The table of the calls, with their bounds.
 fn calls(report: &Report) -> Markup {
     let Some(speedup) = &report.speedup else { return html! {} };
     html! {
@@ -80,7 +80,7 @@ fn calls(report: &Report) -> Markup {
     }
 }
 
-/// How much original and offer compute for what they move, under what the device can do.
+/// The roofline of original and offer.
 fn roofline(report: &Report) -> Markup {
     let Some(picture) = report.speedup.as_ref().and_then(roofline::picture) else { return html! {} };
     html! {
@@ -105,7 +105,7 @@ fn coloured(diff: &str) -> Markup {
     }
 }
 
-/// The tree.
+/// The counts and the tree of candidates.
 fn tried(report: &Report) -> Markup {
     let (right, wrong) = (report.count("right"), report.count("wrong"));
     html! {
@@ -116,7 +116,7 @@ fn tried(report: &Report) -> Markup {
     }
 }
 
-/// Why candidates failed.
+/// The table of refusals.
 fn refusals(report: &Report) -> Markup {
     html! {
         @if !report.refusals.is_empty() {
@@ -130,7 +130,7 @@ fn refusals(report: &Report) -> Markup {
     }
 }
 
-/// What models were asked, and what that has cost.
+/// The table of questions to models, and their costs.
 fn models(report: &Report) -> Markup {
     if report.asked.is_empty() && report.models.is_empty() {
         return html! {};
@@ -158,7 +158,7 @@ fn models(report: &Report) -> Markup {
     }
 }
 
-/// What was seen when the best were measured again.
+/// The evidence of the confirming measurements.
 fn evidence(report: &Report) -> Markup {
     html! {
         @for confirmation in &report.confirmations {

@@ -1,16 +1,16 @@
-//! A report for a pull request.
+//! The report in Markdown, for a pull request.
 
 use std::fmt::Write;
 
 use super::{ModelCosts, Report};
 
-/// What a model has cost: `$0.0123`, with a `≤` where tokens are an estimate, which is rather too high.
+/// The costs of a model: `$0.0123`, with a `≤` where tokens are estimated, because the estimate is rather too high.
 pub(super) fn money(cost: &ModelCosts) -> String {
     let most = if cost.estimated { "≤ " } else { "" };
     if cost.dollars > 0.0 { format!("{most}${:.4}", cost.dollars) } else { String::new() }
 }
 
-/// The whole text.
+/// The whole report.
 pub(super) fn text(report: &Report) -> String {
     let mut out = format!("# `{}`: run `{}`\n\n", report.name, report.run);
     let summary = report

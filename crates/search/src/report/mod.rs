@@ -1,4 +1,5 @@
-//! What a run did, for people and programs: from its journal alone. While it goes on, the report grows with each line of it.
+//! The report of a run, for people and programs, made from its journal alone. While the run is in progress, the
+//! report grows with each line.
 
 mod detail;
 mod html;
@@ -25,175 +26,175 @@ use super::tree::Fate;
 
 pub use detail::{CallTimes, Detail};
 
-/// A run.
+/// The report of a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Report {
-    /// Its name: `softmax-3`.
+    /// The run's name: `softmax-3`.
     pub run: String,
-    /// The kernel, or the function that launches several.
+    /// The name of the kernel, or of the function that launches several.
     pub name: String,
-    /// The file.
+    /// The path of the file.
     pub file: PathBuf,
-    /// What of it was asked for.
+    /// The part of the file that was asked for.
     pub subject: Subject,
-    /// The day on which it began.
+    /// The date on which the run began.
     pub date: String,
-    /// Device and versions.
+    /// Device and versions, in words.
     pub environment: String,
-    /// The calls that it was measured with.
+    /// The calls that were measured, in words.
     pub calls: Vec<String>,
-    /// Seconds that were allowed, and that were spent.
+    /// The budget in seconds.
     pub budget: f64,
-    /// Seconds that were spent.
+    /// Seconds of the budget that were spent.
     pub seconds: f64,
-    /// How it ended; `None` when it did not.
+    /// The summary for the user; `None` until the run has ended.
     pub summary: Option<String>,
-    /// What was changed, in words.
+    /// The changes of the offer in words; `None` without an offer.
     pub change: Option<String>,
-    /// What was measured of the offer.
+    /// The measured speedup of the offer; `None` without an offer.
     pub speedup: Option<Speedup>,
-    /// The change as a diff.
+    /// The offer as a unified diff.
     pub diff: Option<String>,
-    /// What was seen when the best were confirmed.
+    /// The attempts to confirm the best candidates.
     pub confirmations: Vec<Confirmation>,
     /// All candidates, in the order in which they were made.
     pub candidates: Vec<Tried>,
     /// Why candidates were refused, the most frequent reason first.
     pub refusals: Vec<Refusal>,
-    /// What models were asked, by the name of the operator.
+    /// Statistics of the questions to models, by the name of the operator.
     pub asked: BTreeMap<String, AskedOf>,
-    /// What models have cost.
+    /// The costs of each model.
     pub models: Vec<ModelCosts>,
-    /// Best speedup so far, by a few timings, after so many seconds.
+    /// The progress of the best rough speedup, as pairs of seconds and speedup.
     pub best: Vec<(f64, f64)>,
-    /// The file's text as it was.
+    /// The file's text at the beginning.
     #[serde(skip)]
     text: String,
-    /// What a model has said of the candidate that comes next.
+    /// A model's explanation of the candidate that comes next.
     #[serde(skip)]
     said: Option<(usize, String)>,
 }
 
-/// What of a report has changed.
+/// The part of a report that has changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Changed {
-    /// All of it.
+    /// Everything.
     All,
-    /// A candidate, by its place in [`Report::candidates`]: it is new, or it was judged.
+    /// A candidate, by its index in [`Report::candidates`]: it is new, or it was judged.
     Candidate(usize),
-    /// One of the best was measured again.
+    /// A best candidate was confirmed, or an attempt to do so has ended.
     Confirmed,
-    /// It is over.
+    /// The run has ended.
     Ended,
 }
 
-/// A candidate.
+/// A candidate of a run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Tried {
-    /// Its number. 0 is the root, which holds none, and 1 the original.
+    /// Its number. 0 is the root, which holds no candidate, and 1 is the original.
     pub id: usize,
-    /// The node that it is below.
+    /// The number of its parent in the tree.
     pub parent: usize,
-    /// Whether it has another structure than what it was made of.
+    /// Whether it comes from a large step, which may restructure the kernel.
     pub large: bool,
-    /// The kind of turn that made it.
+    /// The kind of change that made it.
     pub kind: String,
-    /// What was changed, in words.
+    /// The changes in words.
     pub change: String,
     /// `right`, `wrong`, `uncompiled`, or `open` when it was not judged.
     pub fate: &'static str,
-    /// How much faster it was, by a few timings.
+    /// The speedup from rough timings, if it is correct.
     pub speedup: Option<f64>,
-    /// After so many seconds.
+    /// Seconds of the budget that were spent when it was judged.
     pub seconds: Option<f64>,
-    /// Why it was refused.
+    /// The reason of a refusal.
     pub reason: Option<String>,
-    /// What the model said of it that made it; nobody has looked whether that is true.
+    /// The explanation of the model that made it, which is not verified.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub said: Option<String>,
-    /// Where it was judged, of a pool.
+    /// The machine of a pool on which it was judged.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub judged_on: Option<JudgedOn>,
-    /// Seconds that each part of judging it took.
+    /// Seconds that each stage of judging took.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub stages: Vec<(String, f64)>,
 }
 
-/// What came of one operator of models.
+/// Statistics of one operator of models.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct AskedOf {
-    /// Questions.
+    /// Number of questions.
     pub questions: usize,
-    /// Replies to them.
+    /// Number of replies.
     pub replies: u32,
-    /// Candidates that nobody had tried.
+    /// Number of new candidates.
     pub candidates: usize,
-    /// Those of them that were right.
+    /// Number of those candidates that were correct.
     pub right: usize,
-    /// Questions of which nothing came; the last reason.
+    /// Number of questions without a usable reply.
     pub failed: usize,
-    /// Why the last of those failed.
+    /// The reason for which the last of those failed.
     pub why: Option<String>,
 }
 
-/// What a model has cost in a run.
+/// The costs of a model in a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ModelCosts {
-    /// Its name.
+    /// The model's name.
     pub model: String,
-    /// Requests.
+    /// Number of requests.
     pub requests: u64,
-    /// Tokens that were sent.
+    /// Number of input tokens.
     pub input: u64,
-    /// Those of them that the provider had kept.
+    /// Number of input tokens that the provider had cached.
     pub cached: u64,
-    /// Tokens that came back.
+    /// Number of output tokens.
     pub output: u64,
-    /// Dollars, where `model.prices` are set.
+    /// Cost in dollars, where `model.prices` are set.
     pub dollars: f64,
-    /// Whether some tokens are an estimate.
+    /// Whether some token counts are estimates.
     pub estimated: bool,
 }
 
-/// A measurement of one of the best.
+/// An attempt to confirm one of the best candidates.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Confirmation {
-    /// What was changed, in words.
+    /// The changes in words.
     pub change: String,
-    /// What was measured, if it is an offer.
+    /// The measured speedup, if it is an offer.
     pub speedup: Option<Speedup>,
-    /// Why it was refused.
+    /// The reason of a refusal.
     pub refused: Option<String>,
-    /// What was looked at, and what was seen.
+    /// The checks, with their evidence.
     pub checks: Vec<(String, String)>,
-    /// What should be known of it beside that.
+    /// Further notes for the user.
     pub notes: Vec<String>,
-    /// Seconds that each part of it took.
+    /// Seconds that each stage took.
     pub stages: Vec<(String, f64)>,
 }
 
-/// Why some candidates were refused.
+/// A reason for which candidates were refused.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Refusal {
-    /// The reason.
+    /// The reason, in words.
     pub reason: String,
-    /// How many.
+    /// Number of candidates that were refused for it.
     pub count: usize,
-    /// What was seen of one of them.
+    /// The evidence from one of them.
     pub example: String,
 }
 
 impl Report {
-    /// That of a run of a workspace; `last` is the latest.
+    /// Reads the report of a run of a workspace; `last` is the latest.
     ///
     /// # Errors
-    /// [`JournalError`] when there is no such run, or it cannot be read.
+    /// Returns a [`JournalError`] when there is no such run, or it cannot be read.
     pub fn of(workspace: &Path, run: &str) -> Result<Self, JournalError> {
         let (run, entries) = read(workspace, run)?;
         Ok(Self::from_entries(run, &entries))
     }
 
-    /// How many candidates were judged where, of a pool.
+    /// Number of candidates that were judged on each machine of a pool.
     fn places(&self) -> BTreeMap<String, usize> {
         let mut places = BTreeMap::new();
         for judged_on in self.candidates.iter().filter_map(|tried| tried.judged_on.as_ref()) {
@@ -202,7 +203,8 @@ impl Report {
         places
     }
 
-    /// Seconds that each part of judging a candidate took at the median of those that had it, in the order in which they come.
+    /// Median seconds of each stage of judging, over the candidates that went through it, in the order of the
+    /// stages.
     fn stages(&self) -> Vec<(&str, f64)> {
         let mut all: Vec<(&str, Vec<f64>)> = Vec::new();
         for (stage, seconds) in self.candidates.iter().flat_map(|tried| &tried.stages) {
@@ -226,7 +228,7 @@ impl Report {
         Self { run, best: vec![(0.0, 1.0)], ..Self::default() }
     }
 
-    /// Takes in the next line of the journal. Says what it has changed.
+    /// Adds the next line of the journal. Returns what it has changed.
     pub(super) fn note(&mut self, entry: &Entry) -> Option<Changed> {
         match entry {
             Entry::Begun(begun) => {
@@ -267,7 +269,7 @@ impl Report {
         self.date = day(u64::try_from(at / 1000).unwrap_or(0));
     }
 
-    /// Gives the place of the candidate, if it is known.
+    /// Records a result. Returns the index of the candidate, if it is known.
     fn came(&mut self, came: &Came) -> Option<usize> {
         self.seconds = self.seconds.max(came.seconds);
         // It is one of the last.
@@ -339,31 +341,32 @@ impl Report {
         TextDiff::from_lines(self.text.as_str(), text).unified_diff().header(&name, &name).to_string()
     }
 
-    /// How many candidates came so far: `right`, `wrong`, `uncompiled`, `open`.
+    /// Number of candidates with this result: `right`, `wrong`, `uncompiled`, `open`.
     #[must_use]
     pub fn count(&self, fate: &str) -> usize {
         self.candidates.iter().filter(|tried| tried.fate == fate).count()
     }
 
-    /// One page that needs nothing else.
+    /// The report as a single HTML page without external resources.
     #[must_use]
     pub fn html(&self) -> String {
         html::page(self)
     }
 
-    /// The parts of that page that are of measurements: calls, bounds, refusals, checks. For pages that draw the rest themselves.
+    /// The sections of that page about measurements (calls, bounds, refusals, checks), for pages that draw the rest
+    /// themselves.
     #[must_use]
     pub fn sections(&self) -> String {
         html::sections(self)
     }
 
-    /// The same in Markdown, without pictures.
+    /// The report in Markdown, without pictures.
     #[must_use]
     pub fn markdown(&self) -> String {
         markdown::text(self)
     }
 
-    /// The commands that measure the same again.
+    /// The commands that repeat the measurement.
     fn again(&self) -> [String; 2] {
         let file = self.file.display();
         [format!("warpsmith optimize {file} --budget {:.0}s", self.budget), format!("warpsmith report {}", self.run)]

@@ -10,12 +10,12 @@ const ROW: f64 = 9.0;
 const COLUMN: f64 = 64.0;
 const MARGIN: f64 = 36.0;
 
-/// What cannot stand in an attribute or a text as it is.
+/// The text with the characters escaped that HTML reserves.
 pub(super) fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
-/// The tree of candidates, from left to right; what is below others stands behind them.
+/// The tree of candidates, from left to right, with children to the right of their parents.
 pub(super) fn tree(report: &Report) -> String {
     let mut below: BTreeMap<usize, Vec<&Tried>> = BTreeMap::new();
     for tried in &report.candidates {
@@ -41,7 +41,7 @@ pub(super) fn tree(report: &Report) -> String {
     )
 }
 
-/// What is below a node at a place. Gives how deep it goes.
+/// Draws the children of a node. Returns the depth of the deepest one.
 fn branch(
     below: &BTreeMap<usize, Vec<&Tried>>,
     id: usize,
@@ -115,7 +115,7 @@ pub(super) fn progress(report: &Report) -> String {
     )
 }
 
-/// Of each call the time of original and candidate, beside the least that the memory lets it have.
+/// For each call the times of original and candidate, beside the least time that the memory's bandwidth allows.
 pub(super) fn bounds(report: &Report) -> Option<String> {
     const LINE: f64 = 18.0;
     let calls = &report.speedup.as_ref()?.calls;

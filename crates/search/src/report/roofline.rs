@@ -1,4 +1,5 @@
-//! The roofline (Williams, Waterman, Patterson 2009): original and offer under what memory and units can do.
+//! The roofline (Williams, Waterman, Patterson 2009): original and offer under the limits of memory bandwidth and
+//! compute units.
 
 use std::fmt::Write;
 
@@ -9,10 +10,10 @@ use crate::Speedup;
 
 const SIZE: (f64, f64) = (560.0, 320.0);
 const MARGIN: f64 = 52.0;
-/// Decades that are shown beyond what there is.
+/// Margin around the data, in decades.
 const BEYOND: f64 = 0.5;
 
-/// A kernel's place: operations for each byte, and operations a second.
+/// The position of a kernel: operations per byte, and operations per second.
 type Point = (f64, f64);
 
 fn point(does: &Counted, milliseconds: f64) -> Option<Point> {
@@ -20,14 +21,14 @@ fn point(does: &Counted, milliseconds: f64) -> Option<Point> {
     (point.0.is_finite() && point.1.is_finite() && point.0 > 0.0 && point.1 > 0.0).then_some(point)
 }
 
-/// Both axes go by decades.
+/// The ranges of the two logarithmic axes, in decades.
 struct Axes {
     x: (f64, f64),
     y: (f64, f64),
 }
 
 impl Axes {
-    /// Those that show all points and where the roofs bend.
+    /// The axes that contain all points and the ridge points of the roofs.
     fn of(points: &[Point], roofs: &[Counted]) -> Self {
         let bends = roofs.iter().map(|roof| (roof.peak / roof.bandwidth, roof.peak));
         let all: Vec<Point> = points.iter().copied().chain(bends).collect();
@@ -44,9 +45,9 @@ impl Axes {
         (MARGIN + width * share(x, self.x), SIZE.1 - MARGIN - height * share(y, self.y))
     }
 
-    /// From the left edge along the memory's rate to the peak, and on to the right edge.
+    /// The roof: from the left edge along the memory's bandwidth to the peak, and on to the right edge.
     fn roof(&self, roof: &Counted) -> String {
-        // Where the memory's rate comes in from below, not from the left.
+        // The line may enter the picture from below and not from the left.
         let from = self.x.0.max(self.y.0 - roof.bandwidth.log10());
         let [begin, bend, end] = [
             (10f64.powf(from), 10f64.powf(from) * roof.bandwidth),
@@ -68,7 +69,7 @@ impl Axes {
     }
 }
 
-/// `990 TFLOP/s`
+/// A rate in words: `990 TFLOP/s`.
 fn rate(operations: f64) -> String {
     if operations >= 1e12 {
         format!("{:.3} TFLOP/s", Digits(operations / 1e12))
@@ -77,7 +78,7 @@ fn rate(operations: f64) -> String {
     }
 }
 
-/// So many digits as are asked for, none of them a zero behind the point.
+/// A number with the given count of significant digits, without trailing zeros after the decimal point.
 struct Digits(f64);
 
 impl std::fmt::Display for Digits {
@@ -157,7 +158,7 @@ mod tests {
         assert!(picture.contains("f(x&lt;1&gt;), as written: 0.5 FLOP/byte, 1 TFLOP/s"), "{picture}");
         assert!(picture.contains("faster: 1 FLOP/byte, 2 TFLOP/s"), "{picture}");
         assert!(picture.contains("60 TFLOP/s") && picture.contains("gives 4 TB/s"), "{picture}");
-        // One roof for both.
+        // Original and offer share one roof.
         assert_eq!((picture.matches("class=\"roof\"").count(), picture.matches("<circle").count()), (1, 2));
     }
 
@@ -168,7 +169,7 @@ mod tests {
         let (on, bend) = (axes.place((0.5, 2e12)), axes.place((15.0, 6e13)));
         let path = axes.roof(&roof);
         assert!(path.contains(&format!("L{:.1},{:.1}", bend.0, bend.1)), "{path}");
-        // Both axes have as many decades to the same length along the roof: a straight line goes through the point.
+        // Both axes have the same scale along the roof, so a straight line goes through the point.
         let slope = |from: Point, to: Point| (to.1 - from.1) / (to.0 - from.0);
         let begin = axes.place((1.0, 4e12));
         assert!((slope(on, begin) - slope(begin, bend)).abs() < 1e-6);

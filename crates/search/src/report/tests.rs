@@ -15,7 +15,7 @@ fn came(id: Id, seconds: f64, fate: Fate, refused: Option<(Reason, String)>) -> 
     Entry::Came(Came { id, seconds, fate, refused, times, calls, remembered, twin, judged_on, stages })
 }
 
-/// Moves so many bytes, and is bounded by the memory: 2 operations for each of four bytes.
+/// Counts of a kernel that moves `bytes` bytes with 1e8 operations, on a device on which the memory bounds it.
 fn does(bytes: f64) -> Counted {
     Counted { bytes, operations: 1e8, peak: 6e13, bandwidth: 4e12 }
 }
@@ -132,9 +132,9 @@ fn the_page_has_everything_in_it_and_escapes_what_it_shows() {
     ] {
         assert!(page.contains(words), "{words}\n{page}");
     }
-    // The memory's least is half of 0.3 ms.
+    // The least time that the memory allows is half of 0.3 ms.
     assert!(page.contains("0.1500 ms"));
-    // One circle for each candidate, the root and the original; nothing is fetched.
+    // One circle for each candidate, the root and the original; the page loads nothing.
     let tree = page.split("tree of candidates").nth(1).unwrap().split("</svg>").next().unwrap();
     assert_eq!(tree.matches("<circle").count(), 6);
     assert!(!page.contains("http") && !page.contains("<script"));
@@ -168,7 +168,7 @@ fn a_run_that_was_stopped_says_how_to_go_on() {
     assert_eq!((report.seconds, report.count("open")), (2.0, 2));
 }
 
-/// Whoever draws a run while it goes on sees at its end what its journal says.
+/// A report that was updated step by step equals the one read from the journal at the end.
 #[test]
 fn a_report_that_grows_says_what_has_changed() {
     let mut report = Report::new("k-1".to_owned());

@@ -46,7 +46,7 @@ fn the_selected_node_is_the_first_that_is_better_expanded_than_its_best_child() 
     assert!((score - (value + 0.3 * 2.0_f64.ln().sqrt())).abs() < 1e-12);
     assert!((tree.expansion(ROOT, By::Skills).unwrap() - (value + 0.3 * (2.0_f64.ln() / 4.0).sqrt())).abs() < 1e-12);
     assert_eq!(tree.select(By::Skills, &mut chance).unwrap().0, good, "which has no child: it is expanded");
-    // Its children are worse, and pull down its mean: another beginning is worth more then, where the other one is spent.
+    // Its children are worse and lower its mean, so another beginning is worth more once the other node is spent.
     for _ in 0..6 {
         add(&mut tree, good, Step::Small, Fate::Wrong);
     }
@@ -84,7 +84,7 @@ fn what_is_being_judged_is_gone_on_from_once_and_what_was_made_of_it_falls_with_
     assert_eq!(tree.open_ahead(), [other, small[1]], "its parent is known by now");
     tree.forget(small[1]);
     assert!(tree.lost(first).is_empty());
-    // Of one that could not be judged nothing is known, nor is anything of what was made of it.
+    // A candidate that could not be judged tells nothing about itself or its children.
     let right = tree.begin(other, Step::Small);
     tree.finish(right, Fate::Right(2.0));
     let open = tree.begin(other, Step::Small);
@@ -110,7 +110,7 @@ fn what_is_forgotten_leaves_nothing_and_what_is_spent_is_left() {
         tree.spend(at, step);
     }
     assert_eq!(tree.select(By::Skills, &mut chance), None);
-    // What is below a node that is spent may be alive.
+    // A node that is spent may have children that can be expanded.
     let child = tree.begin(first, Step::Small);
     assert_eq!(tree.select(By::Skills, &mut chance), None, "nobody goes on from what is still judged");
     tree.finish(child, Fate::Right(2.0));
