@@ -78,8 +78,7 @@ pub(super) struct Search<'a> {
     /// The base of each candidate, and the kind of change that made it.
     made: HashMap<Id, (Id, String)>,
     tried: HashSet<String>,
-    /// Changes of each candidate that were made or lead to a known text, because looking here is cheaper than
-    /// applying them.
+    /// Changes of each candidate that were made or lead to a known text: a look-up is cheaper than applying them.
     made_of: HashMap<Id, HashSet<Vec<Edit>>>,
     gains: Gains,
     /// Kinds of changes that bring little, and the structures that they make.
@@ -109,8 +108,7 @@ impl<'a> Search<'a> {
     /// The node of the original file.
     pub(super) const FIRST: Id = 1;
 
-    /// Begins with the original file, whose speedup is 1. Returns `None` where no skill has a proposal and no model
-    /// is asked.
+    /// Begins with the original file, at speedup 1. `None` where no skill has a proposal and no model is asked.
     pub(super) fn new(field: Field<'a>, seed: u64, asks_models: bool) -> Option<Self> {
         let mut tree = Tree::new(field.settings);
         let first = tree.begin(ROOT, Step::Large);
@@ -282,8 +280,7 @@ impl<'a> Search<'a> {
                 Pick::Unknown => self.keep_unknown(&mut known, base),
                 Pick::Any => {}
             }
-            // Each kind has one weight however many changes it has; all kinds that bring little count as a single
-            // kind.
+            // Each kind has one weight however many changes it has; all kinds that bring little count as one.
             let of = |turn: &Turn, fine: &HashSet<String>| match fine.contains(&turn.kind) {
                 true => String::new(),
                 false => turn.kind.clone(),

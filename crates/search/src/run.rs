@@ -170,15 +170,6 @@ pub(super) fn optimize(request: &Request, observer: &dyn Observer) -> Result<Out
     run.go(earlier)
 }
 
-/// Stops all questions to models when it is dropped, however a search ends.
-struct StopAtEnd(Arc<Operators>);
-
-impl Drop for StopAtEnd {
-    fn drop(&mut self) {
-        self.0.stop();
-    }
-}
-
 /// Waits until no earlier search measures on the same devices. There is no waiting without a queue, nor for a pool,
 /// whose GPUs searches share.
 pub(super) fn my_turn(request: &Request, observer: &dyn Observer) -> Result<Option<Ticket>, OptimizeError> {
@@ -323,7 +314,7 @@ impl Run<'_> {
         let (sender, news) = channel();
         let is_over = &AtomicBool::new(false);
         std::thread::scope(|scope| {
-            let _ends = (SetAtEnd(is_over), self.asking.as_ref().map(|asking| StopAtEnd(asking.operators())));
+            let _ends = (SetAtEnd(is_over), self.asking.as_ref().map(|asking| asking.stops_at_end()));
             self.tell("exploring".to_owned());
             // `ahead` is the generation of processes that the reference results were prefetched by, since they may
             // be restarted.

@@ -46,12 +46,26 @@ pub(crate) struct Asking {
     over: Option<String>,
 }
 
+/// Stops all questions to models when it is dropped.
+pub(crate) struct StopAtEnd(Arc<Operators>);
+
+impl Drop for StopAtEnd {
+    fn drop(&mut self) {
+        self.0.stop();
+    }
+}
+
 impl Asking {
     pub(crate) fn new(operators: Operators, original: &str) -> Self {
         let seen = HashSet::from([skeleton(original)]);
         let (broken, over, alone) = Default::default();
         let (flying, asked, skilled, failed, fruitless) = Default::default();
         Self { operators: Arc::new(operators), flying, asked, skilled, failed, fruitless, alone, broken, seen, over }
+    }
+
+    /// A guard that stops all questions to models when it is dropped, however a search ends.
+    pub(crate) fn stops_at_end(&self) -> StopAtEnd {
+        StopAtEnd(self.operators())
     }
 
     pub(crate) fn operators(&self) -> Arc<Operators> {
