@@ -1,4 +1,4 @@
-//! The documentation of each rule is its test; so are suppression comments and the selection of rules.
+//! Tests of the rules by the examples in their documentation, of suppression comments and of the selection of rules.
 
 use std::collections::HashSet;
 
@@ -80,7 +80,7 @@ impl Block<'_> {
     }
 }
 
-/// Each described version, and somebody whose Triton nobody knows.
+/// A target for each version with an API table, and one for an unknown version.
 fn every_target() -> Vec<Target> {
     let known = Table::all().iter().map(|table| Target { table, certainty: Certainty::Known });
     known.chain([Target::newest()]).collect()
