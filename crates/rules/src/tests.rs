@@ -60,8 +60,8 @@ impl Block<'_> {
         }
     }
 
-    /// The spans that the carets mark: `# ^^^` stands below the flagged line. Carets may start left of where a comment
-    /// can: then the `#` stands first and they follow in their own columns.
+    /// The spans that the carets mark: `# ^^^` is below the flagged line. Carets may begin left of the first column
+    /// that a comment can have: then the `#` comes first, and the carets follow in their own columns.
     fn marked(&self) -> Vec<Span> {
         let mut spans = Vec::new();
         let (mut start, mut line_above) = (0, 0);
