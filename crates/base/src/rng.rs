@@ -1,6 +1,6 @@
 //! A seeded pseudorandom number generator.
 
-/// A pseudorandom number generator (SplitMix64): equal seeds give equal sequences. It is not for cryptography.
+/// A pseudorandom number generator (`SplitMix64`): equal seeds give equal sequences. It is not for cryptography.
 #[derive(Debug)]
 pub struct Chance(u64);
 

@@ -28,25 +28,25 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// The largest number of elements of a tile.
+/// The maximum number of elements of a tile.
 const MAX_ELEMENTS: i128 = 1 << 20;
 
-/// What a bound is.
+/// What is known about a bound.
 #[derive(Clone, Copy, Debug)]
 enum Bound<'a> {
-    /// This integer, and where it is written if that is elsewhere.
+    /// This integer, with the span of its literal where that is elsewhere.
     Int(i128, Option<Span>),
-    /// Known when the kernel is compiled, but not here.
+    /// A compile-time value that is not known here.
     Constexpr,
-    /// Known when the kernel is compiled, and no integer.
+    /// A compile-time value that is not an integer.
     NoInteger,
     /// A parameter without `constexpr` of a kernel that the host launches.
     Param(&'a Param),
     /// A variable of the kernel; its only assignment, if there is one.
     Local(&'a str, Option<&'a Stmt>),
-    /// What a function of `triton.language` returns at run time.
+    /// The run-time result of a function of `triton.language`.
     Computed,
-    /// Nobody can tell.
+    /// Nothing is known.
     Unknown,
 }
 
@@ -56,12 +56,12 @@ impl Bound<'_> {
     }
 }
 
-/// What an expression of one kernel's body is.
+/// Classifies the expressions of one kernel's body.
 struct Kinds<'a> {
     module: &'a Module,
     kernel: &'a Kernel,
     launched: bool,
-    /// How the body binds the names that were asked for.
+    /// The bindings of the names that were looked up so far.
     bindings: RefCell<FxHashMap<&'a str, Rc<[Binding<'a>]>>>,
 }
 
@@ -89,7 +89,7 @@ fn is_certain(context: &Context<'_>, span: Span) -> bool {
     !declared && context.module.resolve_in(kernel, &call.func).is_some_and(|found| found.direct)
 }
 
-/// What the bounds themselves and the launches tell; it says more than the types do.
+/// The findings from the bounds themselves and the launches, which give more detail than the types do.
 fn by_bounds(context: &Context<'_>, kernel: &Kernel) -> Vec<Diagnostic> {
     let module = context.module;
     let mut calls = Vec::new();
@@ -139,7 +139,7 @@ fn check_call<'a>(
             (Bound::Int(start, from), Bound::Int(end, to)) => {
                 wrong_range(start, end, other_compiler).map(|why| (why, from.or(to)))
             }
-            // No start is below, since none may be negative.
+            // No valid start is smaller, since a start may not be negative.
             (Bound::Constexpr, Bound::Int(end, to)) if end <= 0 => {
                 Some((format!("`tl.arange` up to {end} is empty; the end must be greater than the start"), to))
             }
@@ -151,7 +151,7 @@ fn check_call<'a>(
         }
     }
     let (why, written) = bad?;
-    // In a branch the good settings may be the ones that reach it.
+    // A branch may be reached only in the settings that are valid.
     if may_be_good && is_conditional(&kinds.kernel.body, expr.span) {
         return None;
     }
@@ -162,7 +162,7 @@ fn check_call<'a>(
     })
 }
 
-/// Why Triton refuses these bounds, in the order in which it looks.
+/// Why Triton rejects these bounds, in the order of its checks.
 fn wrong_range(start: i128, end: i128, other_compiler: impl Fn() -> bool) -> Option<String> {
     let outside = |bound: i128| !(0..1 << 32).contains(&bound);
     let size = end - start;
@@ -173,7 +173,7 @@ fn wrong_range(start: i128, end: i128, other_compiler: impl Fn() -> bool) -> Opt
         return Some(format!("`tl.arange` from {start} to {end} is empty; the end must be greater than the start"));
     }
     if size & (size - 1) != 0 {
-        // Triton-Ascend takes any size.
+        // Triton-Ascend accepts any size.
         return (!other_compiler()).then(|| format!(
             "`tl.arange` from {start} to {end} has {size} elements, which is no power of two; take the next power of two \
              and mask the lanes beyond"
@@ -183,7 +183,7 @@ fn wrong_range(start: i128, end: i128, other_compiler: impl Fn() -> bool) -> Opt
         .then(|| format!("`tl.arange` from {start} to {end} has {size} elements; a tile has at most {MAX_ELEMENTS}"))
 }
 
-/// Whether `span` stands under an `if` that may or may not be compiled or run.
+/// Whether `span` is inside an `if` that may or may not be compiled or run.
 fn is_conditional(body: &[Stmt], span: Span) -> bool {
     let mut found = false;
     walk_statements(body, &mut |stmt| {
@@ -245,7 +245,7 @@ impl<'a> Kinds<'a> {
             ExprKind::Int(value) => Bound::Int(*value, None),
             ExprKind::Bool(value) => Bound::Int(i128::from(*value), None),
             ExprKind::Float(_) | ExprKind::Str(_) | ExprKind::None => Bound::NoInteger,
-            // `M: tl.constexpr = N`, `N: tl.constexpr = …`: no chain is long.
+            // `M: tl.constexpr = N`, `N: tl.constexpr = …`: such chains are short.
             ExprKind::Name(name) if depth < 8 => self.of_name(name, setting, depth),
             ExprKind::Unary { op, operand } => match (op.as_str(), self.of(operand, setting, depth)) {
                 ("-", Bound::Int(value, from)) => Bound::Int(-value, from),
@@ -297,7 +297,7 @@ impl<'a> Kinds<'a> {
         }
     }
 
-    /// `NAME = tl.constexpr(64)` at the top level.
+    /// The bound of a global name: `NAME = tl.constexpr(64)`.
     fn of_global(&self, name: &str) -> Bound<'a> {
         let wrapped = launches::global(self.module, name).and_then(Expr::as_call).filter(|call| {
             let resolved = self.module.imports.resolve(&call.func);
@@ -344,8 +344,8 @@ impl<'a> Kinds<'a> {
         annotation.dotted().is_some_and(|parts| parts.last() == Some(&"constexpr"))
     }
 
-    /// Whether every launch in the file leaves the parameter a run-time value. Triton makes a constant of a 1, of `None`
-    /// and of a `tl.constexpr(…)` that the host passes.
+    /// Whether the parameter is a run-time value in every launch of the file. Triton turns 1, `None` and a
+    /// `tl.constexpr(…)` that the host passes into constants.
     fn at_run_time(&self, name: &str, param: &Param) -> bool {
         let constant = |value: &Expr| {
             matches!(value.kind, ExprKind::None | ExprKind::Bool(_) | ExprKind::Str(_) | ExprKind::Starred(_))
@@ -353,7 +353,7 @@ impl<'a> Kinds<'a> {
                 || value.as_call().is_some_and(|call| is_constexpr_call(self.module, call))
         };
         let certain = |value: &Expr| match value.as_name() {
-            // What a name holds is only certain to be no constant when the file shows it.
+            // A name is certain not to hold a constant only where the file shows its value.
             Some(text) => launches::global(self.module, text).is_none_or(|value| !constant(value)),
             None => !constant(value),
         };
@@ -369,8 +369,8 @@ impl<'a> Kinds<'a> {
             })
     }
 
-    /// Whether everything done with the name also works on a compile-time value: it has no attributes, and a helper may
-    /// not want one.
+    /// Whether all uses of the name also work on a compile-time value: that has no attributes, and a helper may not
+    /// accept it.
     fn may_be_constexpr(&self, name: &str) -> bool {
         let mut fine = true;
         walk_expressions(&self.kernel.body, &mut |expr| match &expr.kind {
@@ -401,7 +401,7 @@ impl<'a> Kinds<'a> {
     }
 
     /// `M = BLOCK * 2` → `M: tl.constexpr = BLOCK * 2`, where the value is known at compile time and the statement runs
-    /// once: Triton refuses to annotate a name that is bound already.
+    /// once: Triton rejects the annotation of a name that is already bound.
     fn annotate_local(&self, name: &str, stmt: &'a Stmt, constexpr: &str) -> Option<(String, Edit)> {
         let StmtKind::Assign { targets, value: Some(value), .. } = &stmt.kind else { return None };
         let constant = matches!(self.of(value, None, 0), Bound::Int(..) | Bound::Constexpr) || self.is_host_call(value);

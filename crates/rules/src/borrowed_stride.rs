@@ -112,7 +112,7 @@ fn look<'a>(context: &Context<'a>, launch: &'a Launch, names: &Names<'a>) -> Opt
             Passed::Omitted | Passed::Unknown => None,
         })
         .collect();
-    // Parameters that are strides, with the tensors they belong to.
+    // The parameters for which strides are passed, with the tensors of the strides.
     let strides: Vec<(&str, &Expr, &str)> =
         given.iter().filter_map(|(param, value)| Some((*param, *value, stride_of(names.resolve(value))?))).collect();
     let tensors: Vec<(&str, &str)> =
@@ -122,7 +122,7 @@ fn look<'a>(context: &Context<'a>, launch: &'a Launch, names: &Names<'a>) -> Opt
             of == &param && (strides.iter().any(|(.., owner)| owner == tensor) || is_new(names, tensor))
         })
     };
-    // Most launches are done with before anybody looks at the kernel's addresses.
+    // This check rules out most launches before the kernel's addresses are analysed.
     if !strides.iter().any(|(.., owner)| names.is_param(owner))
         || !tensors.iter().any(|(_, tensor)| is_new(names, tensor))
     {
@@ -171,7 +171,7 @@ fn report<'a>(
     found
 }
 
-/// The tensor that `x.stride(i)` is about.
+/// The tensor `x` of `x.stride(i)`.
 fn stride_of(expr: &Expr) -> Option<&str> {
     let call = expr.as_call()?;
     match &call.func.kind {

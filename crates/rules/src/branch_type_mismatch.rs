@@ -1,4 +1,4 @@
-//! L013 `branch-type-mismatch`
+//! L013 `branch-type-mismatch`: a name that has different types after two branches.
 
 use model::analysis::types::Kind;
 

@@ -1,4 +1,4 @@
-//! N006: a variance as a difference of large numbers.
+//! N006: a variance that is computed as a difference of large numbers, which cancels.
 
 use model::kernel::ast::{Expr, ExprKind, walk_expressions};
 use model::syntax::Source;

@@ -1,4 +1,4 @@
-//! C001: what Triton's own front end says no to.
+//! C001: errors of Triton's own front end.
 
 use model::analysis::verdict::{Outcome, Verdict};
 

@@ -29,7 +29,7 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// What strides are multiples of, in bytes.
+/// The required alignment of strides, in bytes.
 const ALIGNMENT: i128 = 16;
 
 fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
@@ -53,12 +53,12 @@ fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
 
 /// Whether a stride certainly is no multiple of 16 bytes.
 fn is_misaligned(stride: i128, number: Option<Number>) -> bool {
-    // No type has more than eight bytes.
+    // No element type is larger than eight bytes.
     let bytes = number.map_or(8, Number::bytes);
     stride.checked_mul(i128::from(bytes)).is_some_and(|bytes| bytes % ALIGNMENT != 0)
 }
 
-/// A stride with its element type, as a message has it.
+/// The text for a stride and its element type in a message.
 fn told(stride: i128, number: Option<Number>) -> String {
     match number {
         Some(number) => format!("{stride} elements of `{number}` are {} bytes", stride * i128::from(number.bytes())),
@@ -103,7 +103,7 @@ fn in_kernel<'a>(context: &Context<'a>, kernel: &'a Kernel, findings: &mut Findi
     }
 }
 
-/// The expressions outside branches: a branch may be there for strides that are fit.
+/// Visits the expressions outside of branches: a branch may be taken only for valid strides.
 fn unconditional<'a>(body: &'a [Stmt], visit: &mut dyn FnMut(&'a Expr)) {
     for stmt in body.iter().filter(|stmt| !matches!(stmt.kind, StmtKind::If { .. })) {
         stmt.exprs().into_iter().for_each(|expr| expr.walk(visit));
@@ -111,7 +111,7 @@ fn unconditional<'a>(body: &'a [Stmt], visit: &mut dyn FnMut(&'a Expr)) {
     }
 }
 
-/// What is known of the numbers in a kernel.
+/// The known values of integers in a kernel.
 struct Known<'a, 's> {
     module: &'a Module,
     kernel: &'a Kernel,
@@ -140,7 +140,7 @@ impl<'a> Known<'a, '_> {
         })
     }
 
-    /// The integer that an expression of the kernel has in one way of running it.
+    /// The value of an integer expression of the kernel in one setting of a launch.
     fn number<'n>(
         &self,
         expr: &'a Expr,
@@ -226,7 +226,7 @@ fn on_host<'a>(
     let (number, strides): (_, Vec<(i128, Span)>) = if path == PATH {
         let tensor = call.argument("base", Some(0))?;
         let strides = items(names.resolve(call.argument("strides", Some(2))?))?;
-        // Of a stride that is not known, nothing is said.
+        // Unknown strides are not reported.
         let known = strides.iter().map(|stride| (sizes.integer(stride, &|_| None).unwrap_or(0), stride.span));
         (elements::element(names, tensor), known.collect())
     } else if path.strip_suffix(".from_tensor") == Some(PATH) {

@@ -121,7 +121,7 @@ const DTYPES: &[&str] = &[
     "void",
 ];
 
-/// Those that nothing can be cast to.
+/// The dtypes to which no value can be cast.
 const NOT_FOR_CAST: &[&str] = &["pi32_t", "void"];
 
 fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
@@ -146,7 +146,7 @@ fn found(context: &Context<'_>, kernel: &Kernel) -> Vec<Diagnostic> {
     found
 }
 
-/// The name of the dtype that `func` certainly is.
+/// The name of the dtype to which `func` certainly refers.
 fn dtype(context: &Context<'_>, kernel: &Kernel, func: &Expr) -> Option<String> {
     let resolved = context.module.resolve_in(kernel, func)?;
     let name = resolved.path.strip_prefix("triton.language.")?;

@@ -1,4 +1,4 @@
-//! L007 `global-not-constexpr`
+//! L007 `global-not-constexpr`: a global that kernels cannot use because it is not a `tl.constexpr`.
 
 use tree_sitter::Node;
 
@@ -27,7 +27,7 @@ pub(super) static RULE: Rule = Rule {
 
 fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
     for problem in language::problems(context, &[Kind::Global]) {
-        // A helper that lacks its decorator has a rule of its own.
+        // H006 covers helpers that lack their decorator.
         let is_function = context.module.functions.iter().any(|it| it.name == context.source.slice(problem.span));
         if !(is_function && undecorated_helper::is_found_at(context, problem.span)) {
             let mut diagnostic = language::diagnostic(&RULE.declaration, problem);
@@ -37,8 +37,8 @@ fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
     }
 }
 
-/// `X = 4` → `X = tl.constexpr(4)`, where nothing but kernels uses the name: what the host does with a number it may not
-/// do with a `tl.constexpr` (`range(X)`).
+/// `X = 4` → `X = tl.constexpr(4)`, where only kernels use the name: host code that works with a number may not work
+/// with a `tl.constexpr`, such as `range(X)`.
 fn fix(context: &Context<'_>, problem: &Problem) -> Option<Fix> {
     let (module, text) = (context.module, context.source.text());
     let name = context.source.slice(problem.span);
@@ -65,7 +65,7 @@ fn is_number(value: &Expr) -> bool {
     }
 }
 
-/// Whether the name stands anywhere outside the bodies of kernels and its definition, if only in a string.
+/// Whether the name occurs outside of kernels and of its definition, be it in a string.
 fn is_used_by_host(context: &Context<'_>, name: &str, definition: Span) -> bool {
     let bodies = context.module.kernels.iter().filter_map(|kernel| {
         let first = kernel.body.first()?;

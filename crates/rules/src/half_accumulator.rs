@@ -20,11 +20,11 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// A tile in half precision that is assigned to a name and may start a total.
+/// A tile in half precision that is assigned to a name and may initialise a running total.
 struct Zeros<'a> {
     name: &'a str,
     statement: &'a Stmt,
-    /// Where the type is written.
+    /// The span of the dtype.
     dtype: Span,
     half: &'static str,
 }
@@ -56,7 +56,7 @@ fn found(context: &Context<'_>, kernel: &Kernel) -> Vec<Diagnostic> {
     found
 }
 
-/// Names that are assigned zeros, or another number, in half precision.
+/// The names that are initialised to zeros, or another number, in half precision.
 fn zeros<'a>(module: &'a Module, kernel: &'a Kernel) -> Vec<Zeros<'a>> {
     let mut found: Vec<Zeros<'a>> = Vec::new();
     walk_statements(&kernel.body, &mut |stmt| {
@@ -71,7 +71,7 @@ fn zeros<'a>(module: &'a Module, kernel: &'a Kernel) -> Vec<Zeros<'a>> {
     found
 }
 
-/// `tl.zeros(…, tl.float16)` and `tl.full(…, 1.0, tl.float16)`: where the type stands, and which it is.
+/// The span and name of the dtype in `tl.zeros(…, tl.float16)` or `tl.full(…, 1.0, tl.float16)`.
 fn half_zeros(module: &Module, kernel: &Kernel, value: &Expr) -> Option<(Span, &'static str)> {
     let call = value.as_call()?;
     let at = match module.language_member(kernel, &call.func)?.as_str() {
@@ -88,7 +88,7 @@ fn half_zeros(module: &Module, kernel: &Kernel, value: &Expr) -> Option<(Span, &
     Some((dtype.span, half))
 }
 
-/// The statement of a loop's body that adds to `name`, where the body does nothing else to it.
+/// The statement of a loop's body that adds to `name`, where nothing else in the body changes it.
 fn total<'a>(module: &Module, kernel: &Kernel, body: &'a [Stmt], name: &str) -> Option<&'a Stmt> {
     let (mut adds, mut others) = (None, false);
     walk_statements(body, &mut |stmt| match &stmt.kind {
@@ -102,7 +102,7 @@ fn total<'a>(module: &Module, kernel: &Kernel, body: &'a [Stmt], name: &str) -> 
             targets.iter().for_each(|target| target.walk(&mut |expr| binds |= expr.as_name() == Some(name)));
             match value {
                 Some(value) if binds && adds_to(module, kernel, value, name) => adds = Some(stmt),
-                // A rescaled total is still one.
+                // A rescaled total is still a running total.
                 Some(value) if binds && is_scaled(value, name) => {}
                 _ => others |= binds,
             }

@@ -60,7 +60,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Before 3.3 a sum of bf16 was made in fp32.
+/// Whether `tl.sum` keeps bf16 in this version: before 3.3 it summed bf16 in fp32.
 fn keeps_bfloat16(target: Target) -> bool {
     target.certainty == Certainty::Known && target.table.version.series() >= (3, 3)
 }

@@ -83,7 +83,7 @@ Creates the tensor on the device of another one in the same launch.
     check,
 };
 
-/// What makes a tensor in the host's memory unless told otherwise.
+/// Functions that create a tensor in host memory by default.
 const MAKERS: [&str; 12] = [
     "arange",
     "empty",
@@ -99,7 +99,8 @@ const MAKERS: [&str; 12] = [
     "zeros",
 ];
 
-/// Words of files in which a tensor without a device may be elsewhere, or a kernel may take one.
+/// Words in a file that mean that a tensor without a device may be on another device, or that a kernel may accept a
+/// tensor in host memory.
 const ELSEWHERE: [&str; 7] = [
     "set_default_device",
     "set_default_tensor_type",
@@ -153,7 +154,7 @@ fn is_on_host(made: &Expr) -> bool {
     makes && !named("device") && !named("pin_memory") && !named("out")
 }
 
-/// Whether something happens to the tensor that this rule does not follow.
+/// Whether the file uses the tensor in a way that this rule does not follow.
 fn is_moved(context: &Context<'_>, launch: &Launch, argument: &Expr) -> bool {
     let (Some(name), Some(host)) = (argument.as_name(), launch.host.and_then(|host| context.module.hosts.get(host)))
     else {

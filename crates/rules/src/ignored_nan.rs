@@ -1,4 +1,4 @@
-//! N005: a kernel for a maximum that leaves NaN out.
+//! N005: a stored maximum or minimum that ignores NaN.
 
 use model::kernel::ast::{Expr, ExprKind, walk_expressions};
 
@@ -57,7 +57,7 @@ impl<'a> Reader<'a> {
         )
     }
 
-    /// Whether a load certainly gives floats: by what it fills in.
+    /// Whether a load certainly gives floats, judged by its `other`.
     fn is_float(&self, load: &'a Expr) -> bool {
         let other = load.as_call().and_then(|call| call.argument("other", Some(2)));
         other.is_some_and(|other| is_infinite(other) || matches!(other.kind, ExprKind::Float(_)))

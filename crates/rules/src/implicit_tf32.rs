@@ -1,4 +1,4 @@
-//! N001: a product of fp32 tiles whose precision nobody chose.
+//! N001: a product of fp32 tiles without an explicit precision, which Triton computes in TF32.
 
 use model::analysis::types::access::Product;
 use model::analysis::types::dtype::Number;

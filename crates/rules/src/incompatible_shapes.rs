@@ -1,4 +1,4 @@
-//! L005 `incompatible-shapes`
+//! L005 `incompatible-shapes`: shapes that cannot be broadcast to one another.
 
 use model::analysis::types::Kind;
 

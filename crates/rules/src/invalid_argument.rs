@@ -1,4 +1,4 @@
-//! L010 `invalid-argument`
+//! L010 `invalid-argument`: an argument of a type or value that the function does not accept.
 
 use model::analysis::types::{Kind, Problem};
 
@@ -31,7 +31,7 @@ fn fix(context: &Context<'_>, problem: &Problem) -> Option<Fix> {
         let cdiv = language_name("cdiv")?;
         return Some(rewrite::replace(format!("Use `{cdiv}`"), call.func.span, cdiv));
     }
-    // Python's types are no dtypes.
+    // A type of Python is passed in place of a dtype.
     let of_python = call.args.iter().find_map(|arg| match arg.value.as_name() {
         Some("float") => Some((arg, "float32")),
         Some("int") => Some((arg, "int32")),
@@ -41,7 +41,7 @@ fn fix(context: &Context<'_>, problem: &Problem) -> Option<Fix> {
         let dtype = language_name(dtype)?;
         return Some(rewrite::replace(format!("Use `{dtype}`"), arg.value.span, dtype));
     }
-    // A function of floats of 32 bits.
+    // The function takes only 32-bit floats.
     let argument = rewrite::only_argument(call).filter(|_| problem.message.contains("cast with `.to(tl.float32)`"))?;
     let cast = format!("{}.to({})", rewrite::operand(context, argument), language_name("float32")?);
     Some(rewrite::replace("Cast to `float32`", argument.span, cast))

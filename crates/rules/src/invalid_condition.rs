@@ -1,4 +1,4 @@
-//! L015 `invalid-condition`
+//! L015 `invalid-condition`: a condition that is neither a scalar nor a compile-time value.
 
 use model::analysis::types::Kind;
 

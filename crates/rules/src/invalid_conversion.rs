@@ -1,4 +1,4 @@
-//! L022 `invalid-conversion`
+//! L022 `invalid-conversion`: a conversion that Triton cannot make, or a number that does not fit its type.
 
 use model::analysis::types::{Kind, Problem};
 use model::kernel::ast::{ExprKind, StmtKind, walk_statements};

@@ -1,4 +1,4 @@
-//! L020 `invalid-dot`
+//! L020 `invalid-dot`: operands that `tl.dot` cannot multiply.
 
 use model::analysis::types::Kind;
 

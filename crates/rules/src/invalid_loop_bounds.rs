@@ -1,4 +1,4 @@
-//! L023 `invalid-loop-bounds`
+//! L023 `invalid-loop-bounds`: a `for` loop over something other than a range of integers.
 
 use model::analysis::types::Kind;
 

@@ -1,4 +1,4 @@
-//! L019 `invalid-memory-access`
+//! L019 `invalid-memory-access`: a load, store or atomic whose arguments do not fit together.
 
 use model::analysis::types::Kind;
 

@@ -1,4 +1,4 @@
-//! L011 `invalid-operands`
+//! L011 `invalid-operands`: operands that an operator does not accept.
 
 use model::analysis::types::{Kind, Problem};
 use model::kernel::ast::{Expr, ExprKind};
@@ -50,7 +50,7 @@ fn fix(context: &Context<'_>, problem: &Problem) -> Option<Fix> {
             }
             _ => return None,
         },
-        // Numbers are conditions in Python only: what is meant is that they are not 0.
+        // Numbers are truth values only in Python: the fix compares them with 0.
         ExprKind::BoolOp { op, left, right } => {
             let lanes = if op == "and" { "&" } else { "|" };
             let fixed = format!("{} {lanes} {}", condition(context, left)?, condition(context, right)?);
@@ -64,7 +64,7 @@ fn fix(context: &Context<'_>, problem: &Problem) -> Option<Fix> {
     Some(rewrite::replace(title, span, fixed))
 }
 
-/// The texts left and right of an operator, with the parentheses that they stand in.
+/// The texts to the left and the right of an operator, with the parentheses around them.
 fn sides<'t>(context: &'t Context<'_>, expr: &Expr, left: &Expr, right: &Expr, op: &str) -> Option<(&'t str, &'t str)> {
     let text = context.source.text();
     let at = left.span.end + text[left.span.end..right.span.start].find(op)?;

@@ -1,4 +1,4 @@
-//! L021 `invalid-reduction`
+//! L021 `invalid-reduction`: a reduction or scan along an axis, or of a type, that is not possible.
 
 use model::analysis::types::Kind;
 

@@ -1,4 +1,4 @@
-//! L018 `invalid-reshape`
+//! L018 `invalid-reshape`: a change of shape that does not fit the tile.
 
 use model::analysis::types::Kind;
 

@@ -1,4 +1,4 @@
-//! L014 `invalid-return`
+//! L014 `invalid-return`: a `return` where a kernel cannot have one, or of a value that it cannot return.
 
 use model::analysis::types::{Kind, Problem};
 use model::kernel::ast::StmtKind;

@@ -1,4 +1,4 @@
-//! L016 `invalid-subscript`
+//! L016 `invalid-subscript`: a subscript that Triton does not support, or an assignment to a subscript.
 
 use model::analysis::types::Kind;
 

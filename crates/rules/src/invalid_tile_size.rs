@@ -1,4 +1,4 @@
-//! L017 `invalid-tile-size`
+//! L017 `invalid-tile-size`: a tile of a size that Triton does not support.
 
 use model::analysis::types::{Kind, Problem};
 

@@ -22,13 +22,13 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// What the tuner always passes on, from the defaults of `triton.Config`.
+/// Options that the autotuner always passes, from the defaults of `triton.Config`.
 const ALWAYS_TUNED: [&str; 3] = ["num_warps", "num_stages", "num_ctas"];
 
-/// Keywords that Triton 3 refuses with a message of its own.
+/// Keywords that Triton 3 rejects with a specific message.
 const REFUSED: [&str; 3] = ["device", "device_type", "stream"];
 
-/// Options of other vendors' back ends, seen in published packages: files for those are left alone.
+/// Options of other vendors' back ends, seen in published packages. Files that use them are skipped.
 const VENDOR_OPTIONS: [&str; 14] = [
     "bottleneck",
     "buffer_size_limit",
@@ -47,7 +47,7 @@ const VENDOR_OPTIONS: [&str; 14] = [
 ];
 
 fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
-    // Asked only about launches with findings, and once for all of the same place.
+    // These are computed only for launches with findings, and cached.
     let (mut bound_once, mut hidden) = (HashMap::new(), HashMap::new());
     for launch in &context.module.launches {
         let Some(kernel) = launch.kernel.as_deref().and_then(|name| context.module.kernel(name)) else { continue };
@@ -69,7 +69,7 @@ fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
     }
 }
 
-/// Whether the kernel takes exactly the parameters that the model has.
+/// Whether the kernel has exactly the parameters in the model.
 fn is_clear(context: &Context<'_>, kernel: &Kernel) -> bool {
     let tuners = kernel.decorators.iter().filter(|decorator| is_autotune(decorator)).count();
     kernel.plain
@@ -80,7 +80,7 @@ fn is_clear(context: &Context<'_>, kernel: &Kernel) -> bool {
         && !kernel.params.iter().any(|param| param.variadic)
 }
 
-/// Whether a `*` stands among the parameters, which the model leaves out.
+/// Whether the parameters contain a bare `*`, which the model leaves out.
 fn has_keyword_only(context: &Context<'_>, kernel: &Kernel) -> bool {
     let name = context.source.node_at(kernel.name_span);
     let params = name.and_then(|name| field(name.parent()?, "parameters"));
@@ -94,12 +94,12 @@ fn is_autotune(decorator: &Decorator) -> bool {
     decorator.path.as_deref().is_some_and(|path| path.ends_with(".autotune"))
 }
 
-/// How the arguments of one launch fall to the parameters of its kernel.
+/// The assignment of a launch's arguments to the parameters of its kernel.
 struct Binding<'a> {
     context: &'a Context<'a>,
     kernel: &'a Kernel,
     launch: &'a Launch,
-    /// Arguments by the name they fall to.
+    /// The arguments by the names of their parameters.
     given: HashMap<&'a str, &'a Arg>,
     found: Vec<Diagnostic>,
 }
@@ -129,7 +129,7 @@ impl<'a> Binding<'a> {
         let mut count = 0;
         for arg in self.launch.args.iter().filter(|arg| arg.keyword.is_none()) {
             if matches!(arg.value.kind, ExprKind::Starred(_)) {
-                // After `*args` the positions are not known.
+                // The positions after `*args` are not known.
                 certain &= self.is_double_star(arg);
                 continue;
             }
@@ -163,7 +163,7 @@ impl<'a> Binding<'a> {
         self.context.source.slice(arg.span).starts_with("**")
     }
 
-    /// Takes the keywords; returns those that nothing takes.
+    /// Assigns the keyword arguments, and returns those that match no parameter or option.
     fn keywords(&mut self) -> Vec<(&'a str, Span)> {
         let mut unknown = Vec::new();
         for arg in &self.launch.args {
@@ -193,7 +193,7 @@ impl<'a> Binding<'a> {
         unknown
     }
 
-    /// What the launch gives although the tuner does.
+    /// Reports arguments that the autotuner passes as well.
     fn tuned(&mut self) {
         let Some(configs) = self.kernel.autotune.as_ref().and_then(|autotune| autotune.configs.as_ref()) else {
             return;
@@ -217,7 +217,7 @@ impl<'a> Binding<'a> {
         }
     }
 
-    /// The parameters that nothing gives.
+    /// The parameters for which no value is passed.
     fn missing(&self) -> Vec<&'a Param> {
         let open = has_star(&self.launch.args);
         let (kernel, autotune) = (self.kernel, self.kernel.autotune.as_ref());
@@ -256,11 +256,11 @@ impl<'a> Binding<'a> {
         self.found.push(diagnostic);
     }
 
-    /// Reports a keyword that nothing takes; a missing parameter that it stands for is no longer missing.
+    /// Reports a keyword that matches nothing. Where it is a misspelled parameter, that one is removed from `missing`.
     fn unknown(&mut self, name: &str, span: Span, missing: &mut Vec<&Param>) {
         let nearest = self.nearest(name);
         let stands_for = missing.iter().position(|param| nearest == Some(&param.name));
-        // Other vendors' back ends have options of their own, none of them in capitals.
+        // Other vendors' back ends have options of their own, none of which is in capitals.
         let is_constant = !name.chars().any(char::is_lowercase);
         if stands_for.is_none() && !is_constant && !self.is_stock() {
             return;
@@ -282,7 +282,7 @@ impl<'a> Binding<'a> {
         self.found.push(diagnostic);
     }
 
-    /// The only parameter or option, not given yet, that is spelled almost like `name`.
+    /// The only parameter or option without a value whose spelling is close to `name`.
     fn nearest(&self, name: &str) -> Option<&'a str> {
         let limit = if name.len() > 4 { 2 } else { 1 };
         let params = self.kernel.params.iter().map(|param| param.name.as_str());
@@ -296,7 +296,7 @@ impl<'a> Binding<'a> {
         close.next().is_none().then_some(nearest)
     }
 
-    /// Whether it is Triton itself, of a version that is known, that takes the arguments.
+    /// Whether Triton itself, in a known version, receives the arguments.
     fn is_stock(&self) -> bool {
         let is_direct = |decorator: &Decorator| {
             let called = decorator.expr.as_call().map_or(&decorator.expr, |call| &call.func);
@@ -327,7 +327,7 @@ fn passes_option(config: &Config, name: &str) -> bool {
     }
 }
 
-/// Whether the tuner may use other configurations than those written out.
+/// Whether the autotuner may use configurations besides those in the source.
 fn may_add_configs(kernel: &Kernel) -> bool {
     kernel
         .decorators

@@ -1,4 +1,4 @@
-//! H004: a grid that no launch can have.
+//! H004: a grid that is invalid for every launch.
 
 use model::analysis::host::{Hosts, Names};
 use model::kernel::Launch;
@@ -20,7 +20,7 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// The most programs along the second and third dimension.
+/// The maximum number of programs along the second and third dimension.
 const MOST: i128 = 65535;
 
 fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
@@ -32,7 +32,7 @@ fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
         }
         let names = hosts.around(launch);
         let Some(found) = look(context, launch, &names) else { continue };
-        // The name may stand for something else that is subscribed and called.
+        // The name may refer to something else that is subscripted and called.
         let hidden = || scope::is_hidden(context.source, kernel, &scope::scopes_of(context.source, launch.span));
         if !context.is_for_other_compiler() && scope::is_bound_once(context.source, kernel) && !hidden() {
             findings.push(found);
@@ -73,7 +73,7 @@ fn look<'a>(context: &Context<'a>, launch: &'a Launch, names: &Names<'a>) -> Opt
     }
 }
 
-/// The span of an expression with the parentheses right around it.
+/// The span of an expression with the parentheses directly around it.
 fn parenthesized(context: &Context<'_>, span: Span) -> Span {
     let text = context.source.text();
     let (before, after) = (text[..span.start].trim_end(), text[span.end..].trim_start());

@@ -1,4 +1,4 @@
-//! M004: a mask in numbers of the tile against a bound of the whole tensor.
+//! M004: a mask that compares the index within a tile with the bound of the whole tensor.
 
 use model::analysis::types::Facts;
 use model::analysis::types::access::Access;
@@ -122,13 +122,13 @@ fn look(context: &Context<'_>, kernel: &Kernel, facts: &Facts, access: &Access) 
     None
 }
 
-/// Whether another condition of the mask is about the lane, too.
+/// Whether another condition of the mask also bounds the lane.
 fn guards_otherwise(conditions: &[Condition], own: &Condition, lane: u32) -> bool {
     let has = |condition: &Condition| condition.left.has(&Atom::Lane(lane)) || condition.right.has(&Atom::Lane(lane));
     conditions.iter().any(|condition| condition != own && has(condition))
 }
 
-/// Where the kernel masks with `whole < bound`.
+/// The span of a condition `whole < bound` in a mask of the kernel.
 fn bounded(facts: &Facts, whole: &Poly, bound: &Poly) -> Option<Span> {
     let guards = facts.accesses.iter().filter_map(guard);
     guards

@@ -1,4 +1,4 @@
-//! H016: the variable of a loop of the host, passed as a number that Triton specializes for.
+//! H016: the variable of a host loop, passed as an argument for whose values Triton specializes the kernel.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -26,13 +26,13 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// How many rounds are looked at of a loop whose end nobody knows.
+/// The number of iterations that are examined in a loop whose end is not known.
 const ROUNDS: usize = 64;
 
-/// What is made of a parameter in a longer chain of names is not followed.
+/// The length up to which chains of names that derive from a parameter are followed.
 const MAX_ROUNDS: usize = 16;
 
-/// A compile-time parameter may well be meant for a loop of fewer rounds.
+/// The number of values below which a compile-time parameter may be intended.
 const FEW: usize = 4;
 
 fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
@@ -62,7 +62,7 @@ fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
     }
 }
 
-/// A loop of the host that counts.
+/// A counting loop of the host.
 struct Counted<'a> {
     head: Span,
     body: Span,
@@ -72,7 +72,7 @@ struct Counted<'a> {
     step: i128,
 }
 
-/// The counted loops of a host function, each before those inside it.
+/// The counting loops of a host function, outer loops first.
 fn all_counted(body: &[Stmt]) -> Vec<Counted<'_>> {
     let mut found = Vec::new();
     walk_statements(body, &mut |stmt| {
@@ -107,7 +107,7 @@ fn counted<'a>(target: &'a Expr, iter: &'a Expr, body: Span) -> Option<Counted<'
     }
 }
 
-/// Whether statements give a name another value.
+/// Whether statements bind a name.
 pub(super) fn is_bound(body: &[Stmt], name: &str) -> bool {
     let mut bound = false;
     walk_statements(body, &mut |stmt| match &stmt.kind {
@@ -119,9 +119,9 @@ pub(super) fn is_bound(body: &[Stmt], name: &str) -> bool {
 }
 
 impl Counted<'_> {
-    /// The numbers that an argument made of the variable has in the first rounds.
+    /// The values of an argument that depends on the variable in the first iterations.
     fn values(&self, argument: &Expr) -> Option<Vec<i128>> {
-        // Where it starts somewhere, only that it counts by ones says something.
+        // Where the start is not known, only a step of 1 allows a conclusion.
         let start = self.start.or((self.step == 1).then_some(2))?;
         let rounds = match (self.start, self.end, self.step) {
             (_, _, 0) => return None,
@@ -203,7 +203,7 @@ fn look<'a>(
     Some(found.with_fix(format!("Do not specialize `{name}`"), vec![edit]))
 }
 
-/// Whether a kernel divides by something made of `name`, or shifts by it: constants make that faster.
+/// Whether a kernel divides or shifts by a value that depends on `name`, which is faster with constants.
 fn divides(kernel: &Kernel, name: &str) -> bool {
     let mut found = false;
     walk_expressions(&kernel.body, &mut |expr| {
@@ -214,7 +214,7 @@ fn divides(kernel: &Kernel, name: &str) -> bool {
     found
 }
 
-/// Whether a number may have a part in an address, where multiples of 16 allow for wider accesses.
+/// Whether an integer may be part of an address, where multiples of 16 allow wider accesses.
 fn is_in_address<'a>(context: &Context<'a>, kernel: &'a Kernel, name: &str) -> bool {
     let mut made: BTreeSet<&str> = BTreeSet::from([name]);
     let is_made = |made: &BTreeSet<&str>, expr: &Expr| {
@@ -222,7 +222,7 @@ fn is_in_address<'a>(context: &Context<'a>, kernel: &'a Kernel, name: &str) -> b
         expr.walk(&mut |part| found |= part.as_name().is_some_and(|name| made.contains(name)));
         found
     };
-    // Whatever is assigned from it, in any order: as often as something new is found.
+    // Repeats until no further name is found that derives from it, since assignments may be in any order.
     for round in 0.. {
         let before = made.len();
         if round == MAX_ROUNDS {
@@ -243,7 +243,7 @@ fn is_in_address<'a>(context: &Context<'a>, kernel: &'a Kernel, name: &str) -> b
     let mut found = false;
     walk_expressions(&kernel.body, &mut |expr| {
         let Some(call) = expr.as_call() else { return };
-        // What other functions do with it is not followed.
+        // Its use in other functions is not followed.
         let (is_opaque, pointer) = match context.module.language_member(kernel, &call.func).as_deref() {
             Some(name) if matches!(name, "load" | "store") || name.starts_with("atomic_") => {
                 (false, call.argument("pointer", Some(0)))

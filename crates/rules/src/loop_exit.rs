@@ -115,7 +115,7 @@ Re-executed on Triton 3.1.0, 3.6.0 and 3.9.0; nine versions from 3.1.0 to 3.9.0 
 fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
     findings.extend(context.in_kernels(&RULE, |kernel| {
         let mut found = Vec::new();
-        // Under another module's `triton.jit` another compiler may run.
+        // The `triton.jit` of another module may use another compiler.
         let triton_compiles = kernel.decorators.iter().any(|decorator| {
             let called = decorator.expr.as_call().map_or(&decorator.expr, |call| &call.func);
             context.module.imports.resolve(called).is_some_and(|found| found.direct && found.path.ends_with("jit"))

@@ -1,4 +1,4 @@
-//! L012 `loop-type-change`
+//! L012 `loop-type-change`: a name whose type or shape changes between iterations of a loop.
 
 use model::analysis::types::Kind;
 

@@ -1,4 +1,4 @@
-//! N004: a row that is masked altogether makes an online softmax NaN.
+//! N004: an online softmax that is NaN for rows that are masked out entirely.
 
 use model::kernel::ast::{Expr, ExprKind, Stmt, StmtKind, walk_expressions, walk_statements};
 use model::syntax::Span;
@@ -36,7 +36,7 @@ fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
     }));
 }
 
-/// Whether a place is inside a branch: its condition may be that something is left of the row.
+/// Whether a span is inside a branch, whose condition may be that the row is not masked out entirely.
 fn is_conditional(body: &[Stmt], at: Span) -> bool {
     let mut found = false;
     walk_statements(body, &mut |stmt| {

@@ -1,4 +1,4 @@
-//! L009 `mismatched-arguments`
+//! L009 `mismatched-arguments`: arguments that a function does not take, or a missing one.
 
 use model::analysis::types::{Kind, Problem};
 use model::api::{Lookup, Parameter, nearest};
@@ -27,7 +27,7 @@ fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
     language::report_with(context, &RULE.declaration, &[Kind::Keyword], fix, findings);
 }
 
-/// The parameter that a keyword is spelled almost like.
+/// The fix that replaces a misspelled keyword by the name of a parameter.
 fn fix(context: &Context<'_>, problem: &Problem) -> Option<Fix> {
     let (kernel, call) = rewrite::call_at(context, problem.span)?;
     let params = parameters(context, kernel, call)?;
@@ -44,7 +44,7 @@ fn fix(context: &Context<'_>, problem: &Problem) -> Option<Fix> {
     Some(rewrite::replace(format!("Replace `{word}` by `{near}`"), *span, near))
 }
 
-/// What can be passed by name.
+/// The names of the parameters that can be passed by keyword.
 fn parameters(context: &Context<'_>, kernel: &Kernel, call: &Call) -> Option<Vec<String>> {
     let plain = |params: &[Parameter]| {
         params.iter().map(|param| param.name.clone()).filter(|name| !name.starts_with('*')).collect::<Vec<_>>()

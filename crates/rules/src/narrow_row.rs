@@ -1,4 +1,4 @@
-//! P006: a program with little to do.
+//! P006: one program for each short row, which has too little work.
 
 use model::analysis::types::Facts;
 use model::analysis::types::index::Atom;
@@ -74,7 +74,7 @@ number of warps by the length of the row.
     check,
 };
 
-/// Lanes that leave the threads of a program with little to do.
+/// The number of lanes up to which the threads of a program have too little work.
 const NARROW: i64 = 256;
 
 fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
@@ -94,7 +94,7 @@ fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
     }
 }
 
-/// The only lane of a kernel, when it is short and runs along the row of the program.
+/// The only lane of a kernel and its length, where it is short and runs along the program's row.
 fn narrow(facts: &Facts) -> Option<(usize, i64)> {
     let [lane] = facts.lanes.as_slice() else { return None };
     let size = lane.size.known().filter(|size| *size <= NARROW && *size > 1)?;

@@ -91,7 +91,7 @@ fn differs(facts: &Facts, division: &Division) -> Option<String> {
     match right.as_number() {
         Some(right) if right <= 0 || left % right == 0 => return None,
         Some(_) => {}
-        // A size by which an index wraps around is greater than what is subtracted from it.
+        // A size that an index wraps around at is greater than the number that is subtracted from the index.
         None => drop(right.as_param()?),
     }
     let op = &division.op;

@@ -1,4 +1,4 @@
-//! M005: an access in front of its tensor.
+//! M005: an access before the start of its tensor.
 
 use model::analysis::launches::{Passed, passed};
 use model::analysis::types::Facts;
@@ -119,7 +119,7 @@ fn look(context: &Context<'_>, kernel: &Kernel, facts: &Facts, access: &Access) 
     Some(diagnostic)
 }
 
-/// Whether the mask certainly holds in the first lane of the first program. A size is taken to be positive.
+/// Whether the mask certainly holds in the first lane of the first program. Sizes are assumed to be positive.
 fn is_let_through(facts: &Facts, access: &Access) -> bool {
     let holds = |condition: &Condition| {
         let (left, right) = (at_first(facts, &condition.left), at_first(facts, &condition.right));
@@ -146,7 +146,7 @@ fn is_let_through(facts: &Facts, access: &Access) -> bool {
     }
 }
 
-/// Whether a launch passes something that may point into the middle of a tensor.
+/// Whether a launch passes a pointer that may point into the middle of a tensor.
 fn is_passed_in_part(module: &Module, kernel: &Kernel, name: &str) -> bool {
     module.launches_of(&kernel.name).any(|launch| match passed(launch, kernel, name) {
         Passed::Argument(value) => !matches!(value.kind, ExprKind::Name(_) | ExprKind::Attribute { .. }),

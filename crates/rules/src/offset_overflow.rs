@@ -59,15 +59,15 @@ fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
     }
 }
 
-/// Where the numbers of a launch come from.
+/// The source of a launch's sizes.
 enum Sizing<'a> {
-    /// They are written in the file.
+    /// The numbers in the file.
     Launch(&'a Launch),
-    /// They were seen when the user's program ran.
+    /// The numbers that were recorded when the user's program ran.
     Recorded(&'a RecordedLaunch),
 }
 
-/// Looks for overflows in a launch; `seen` has the places that were reported.
+/// Checks a launch for overflows; `seen` holds the spans that were reported before.
 fn look(
     context: &Context<'_>,
     at: usize,
@@ -86,7 +86,7 @@ fn look(
     }
 }
 
-/// The numbers and types of a launch that was seen; `None` when it was of a kernel with other parameters.
+/// The numbers and types of a recorded launch; `None` where the kernel had other parameters.
 fn replayed(kernel: &Kernel, launch: &RecordedLaunch) -> Option<(Launched, Signature)> {
     let is_there = |(name, _): &(String, _)| kernel.param(name).is_some();
     let is_whole = |param: &Param| param.default.is_some() || param.variadic || launch.passed(&param.name).is_some();
@@ -99,13 +99,13 @@ fn replayed(kernel: &Kernel, launch: &RecordedLaunch) -> Option<(Launched, Signa
     Some((launched, Signature::new(kernel.params.iter().filter_map(text).collect(), kernel.name_span)))
 }
 
-/// A quick look that spares most launches the analysis.
+/// A cheap test that rules out most launches before the analysis.
 fn may_overflow(launched: &Launched) -> bool {
     let sizes = launched.params.values().chain(&launched.grid).filter(|value| **value > 1);
     sizes.fold(1.0, |product, value| product * *value as f64) > LARGEST as f64
 }
 
-/// The numbers of a launch, and the types that its parameters have in it.
+/// The numbers of a launch, and the types of its arguments.
 pub(super) fn launched<'a>(
     context: &Context<'a>,
     kernel: &Kernel,
@@ -142,7 +142,7 @@ pub(super) fn launched<'a>(
     Some((launched, Signature::new(params, launch.span)))
 }
 
-/// How many programs there are along a dimension.
+/// The number of programs along a dimension.
 fn programs<'a>(
     sizes: &Sizes<'_, 'a>,
     names: &Names<'a>,
@@ -169,7 +169,7 @@ fn programs<'a>(
     }
 }
 
-/// The innermost operation on the way to an address that wraps around, an example, and the number that it should give.
+/// The innermost operation of an address that wraps around, an example, and the correct result.
 fn overflow<'f>(facts: &'f Facts, launched: &Launched, access: &'f Access) -> Option<(&'f Narrow, Example, i128)> {
     let conditions = match &access.mask {
         Mask::None => &[][..],
@@ -230,7 +230,7 @@ fn sizes(launch: &RecordedLaunch) -> String {
     std::iter::once(format!("grid {}", grid.join("×"))).chain(integers).collect::<Vec<_>>().join(", ")
 }
 
-/// Where to cast: the operand of the operation that is no plain parameter, with its new text.
+/// The operand to cast, which is not a plain parameter, and its new text.
 fn widen(context: &Context<'_>, span: Span) -> Option<(Span, String)> {
     let kernel = kernel_around(context, span)?;
     let mut found: Option<&Expr> = None;

@@ -1,4 +1,4 @@
-//! C002: what the device has too little of.
+//! C002: resources that exceed those of the device.
 
 use std::collections::BTreeMap;
 
@@ -43,7 +43,7 @@ fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
     }
 }
 
-/// A configuration of a tuner, or a call in a comprehension that makes several.
+/// The finding for a configuration of an autotuner, or for a call in a comprehension that makes several.
 fn of_config(
     context: &Context<'_>,
     kernel: &Kernel,
@@ -63,7 +63,7 @@ fn of_config(
     Some(Diagnostic::new(&RULE.declaration, template.span, message).with_related(kernel.name_span, "the kernel"))
 }
 
-/// What the launches pass.
+/// The finding for the arguments of launches.
 fn of_launch(context: &Context<'_>, kernel: &Kernel, rows: &[(&Row, String)], all: usize) -> Option<Diagnostic> {
     let (row, lack) = rows.first()?;
     let which = if all == 1 { String::new() } else { format!(" with `{}`", row.setting) };

@@ -38,7 +38,7 @@ fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
 }
 
 impl<'a> Reader<'a> {
-    /// `e / tl.sum(e)` and `(e - 1) / (e + 1)` where `e` is the exponential of something without a bound.
+    /// `e / tl.sum(e)` and `(e - 1) / (e + 1)` where `e` is the exponential of an unbounded value.
     fn quotient(&self, expr: &'a Expr) -> Option<Diagnostic> {
         let (top, bottom) = match &expr.kind {
             ExprKind::Binary { op, left, right } if op == "/" => (left.as_ref(), right.as_ref()),
@@ -72,7 +72,7 @@ impl<'a> Reader<'a> {
         )
     }
 
-    /// What the sides of choices are made of: the other side may be there for large arguments.
+    /// The spans inside of selections, whose other alternative may handle large arguments.
     fn chosen(&self) -> HashSet<Span> {
         let (mut found, mut seen) = (HashSet::default(), HashSet::default());
         walk_expressions(&self.kernel.body, &mut |expr| {
@@ -87,7 +87,7 @@ impl<'a> Reader<'a> {
         found
     }
 
-    /// What `tl.sum(…)` adds up.
+    /// The operand of `tl.sum(…)`.
     fn sum(&self, expr: &'a Expr) -> Option<&'a Expr> {
         let call = expr.as_call().filter(|call| self.member(call).as_deref() == Some("sum"))?;
         call.argument("input", Some(0))
@@ -99,7 +99,7 @@ impl<'a> Reader<'a> {
         match &expr.kind {
             ExprKind::Call(call) => match self.member(call)?.as_str() {
                 "exp" => Some((expr, call.args.first().map(|arg| &arg.value)?)),
-                // Padding is left out of the sum.
+                // The `tl.where` excludes padding from the sum.
                 "where" if depth == 0 => {
                     let [_, yes, no] = call.args.as_slice() else { return None };
                     let is_zero = matches!(no.value.kind, ExprKind::Int(0) | ExprKind::Float(0.0));
@@ -121,8 +121,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Whether an expression is what was loaded or multiplied, at most cast, scaled, masked or with something else that was
-    /// loaded added.
+    /// Whether an expression is a loaded value or a product, which may be cast, scaled, masked or added to another
+    /// loaded value.
     fn is_unbounded(&self, expr: &'a Expr, depth: usize) -> bool {
         let expr = self.uncast(expr);
         if depth > MAX_DEPTH {

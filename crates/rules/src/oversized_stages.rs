@@ -1,4 +1,4 @@
-//! H015: more stages than fit into shared memory.
+//! H015: more pipeline stages than fit into shared memory.
 
 use model::analysis::elements;
 use model::analysis::host::{Hosts, Names};
@@ -26,10 +26,10 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// What a program can have at most on any NVIDIA GPU (compute capability 9.0 and 10.0).
+/// The maximum shared memory of a program in bytes on any NVIDIA GPU (compute capability 9.0 and 10.0).
 const MOST: i128 = 232_448;
 
-/// `num_stages` of NVIDIA GPUs when nobody says otherwise, and that of a `triton.Config`.
+/// The default of `num_stages` on NVIDIA GPUs, and in a `triton.Config`.
 const STAGES: i128 = 3;
 
 fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
@@ -95,7 +95,7 @@ fn look(
     Some(staged.loads.iter().fold(found, |found, load| found.with_related(load.span, "a tile of each stage")))
 }
 
-/// How many lanes a load has.
+/// The number of elements of a load.
 fn lanes(setting: &Setting<'_>, load: &Access) -> Option<i128> {
     load.pointer.shape.as_ref()?.iter().try_fold(1_i128, |product, size| {
         let size = match size {
@@ -110,7 +110,7 @@ fn lanes(setting: &Setting<'_>, load: &Access) -> Option<i128> {
     })
 }
 
-/// The type that is loaded: by a signature, or by what the host makes.
+/// The element type of a load, from a signature or from the tensor that the host creates.
 fn element(kernel: &Kernel, setting: &Setting<'_>, names: Option<&Names<'_>>, load: &Access) -> Option<Number> {
     let number = match load.pointer.element {
         Element::Pointer(Some(number)) => number,

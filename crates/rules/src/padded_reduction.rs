@@ -1,4 +1,4 @@
-//! M020: padding that arithmetic has made count reaches a reduction.
+//! M020: padding that is no longer neutral when it reaches a reduction.
 
 use model::analysis::fills::Content;
 use model::analysis::interpret::{PaddedReduction, lanes_that_count};
@@ -41,7 +41,7 @@ fn found(context: &Context<'_>, kernel: &Kernel) -> Vec<Diagnostic> {
     found.iter().take(MAX_FOUND).filter_map(|found| report(context, kernel, found)).collect()
 }
 
-/// A quick look that spares most kernels the analysis.
+/// A cheap test that rules out most kernels before the analysis.
 fn has_filled_load(context: &Context<'_>, kernel: &Kernel) -> bool {
     let mut found = false;
     walk_expressions(&kernel.body, &mut |expr| {
@@ -80,11 +80,11 @@ fn report(context: &Context<'_>, kernel: &Kernel, found: &PaddedReduction<'_>) -
     Some(diagnostic)
 }
 
-/// Chooses a zero for the padding where the mask that was used for the load still stands for it.
+/// Replaces the padding by zero, where the mask of the load still has its value.
 fn fix(context: &Context<'_>, kernel: &Kernel, found: &PaddedReduction<'_>) -> Option<Fix> {
     let mask = found.fill.mask.as_name().filter(|_| found.name == "sum" && !found.fill.is_moved)?;
     let call = found.reduction.as_call()?;
-    // Of a method the receiver is reduced.
+    // A method reduces its receiver, which this fix does not handle.
     context.module.language_member(kernel, &call.func)?;
     let value = call.args.first().filter(|arg| arg.keyword.is_none())?.value.span;
     if !holds_at(kernel, mask, found.fill.load.span, found.reduction.span) {
@@ -98,7 +98,7 @@ fn fix(context: &Context<'_>, kernel: &Kernel, found: &PaddedReduction<'_>) -> O
     Some(Fix { title: "Leave the padding out with `tl.where`".to_owned(), edits })
 }
 
-/// Whether `mask` is bound once, and at the reduction is what it was at the load.
+/// Whether `mask` is bound once, and has the same value at the reduction as at the load.
 fn holds_at(kernel: &Kernel, mask: &str, load: Span, reduction: Span) -> bool {
     let (mut bound, mut same_loops) = (0, true);
     walk_statements(&kernel.body, &mut |stmt| match &stmt.kind {

@@ -98,7 +98,7 @@ fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
         if !is_called || !is_python(context, node) || context.module.kernel(&kernel.name).is_none() {
             continue;
         }
-        // Beside a syntax error a decorator may stand apart from its function.
+        // Near a syntax error, a decorator may be separate from its function.
         let scopes = scope::scopes_of(context.source, node_span(node));
         if !context.source.has_error()
             && scope::is_bound_once(context.source, kernel)
@@ -116,8 +116,8 @@ fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
     }
 }
 
-/// Whether Python runs what stands here: no function around it has a decorator, speaks of `triton.language` or is handed
-/// on, as to `triton.jit`.
+/// Whether Python itself runs the code here: no function around it has a decorator, mentions `triton.language` or is
+/// passed on, such as to `triton.jit`.
 fn is_python(context: &Context<'_>, node: Node<'_>) -> bool {
     let text = context.source.text();
     let languages = context.module.imports.aliases_of("triton.language");

@@ -82,7 +82,7 @@ changes in place.
     check,
 };
 
-/// Methods that copy what is in a tensor (`to` may).
+/// Methods that copy the contents of a tensor (`to` may).
 const COPIES: [&str; 9] = ["bfloat16", "clone", "contiguous", "cpu", "double", "float", "half", "int", "to"];
 
 fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
@@ -101,7 +101,7 @@ fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
 }
 
 fn look(function: &Host) -> Option<Diagnostic> {
-    // Keys by name, with the tensor whose address is in them.
+    // The keys by name, with the tensor whose address they contain.
     let mut keys: Vec<(&str, &Expr, Vec<&str>)> = Vec::new();
     let mut values: Vec<(&str, &Expr)> = Vec::new();
     let mut found = None;
@@ -136,7 +136,7 @@ fn look(function: &Host) -> Option<Diagnostic> {
     found
 }
 
-/// The call `x.data_ptr()` in an expression, and `x`.
+/// The call `x.data_ptr()` in an expression, and the path of `x`.
 fn address(expr: &Expr) -> Option<(&Expr, Vec<&str>)> {
     let mut found = None;
     expr.walk(&mut |inner| {

@@ -1,4 +1,4 @@
-//! M009: programs that write one address.
+//! M009: a data race between programs that write the same address.
 
 use model::analysis::grid::{Extent, extents};
 use model::analysis::host::Hosts;
@@ -136,7 +136,7 @@ fn is_shared(facts: &Facts, store: &Access) -> bool {
     same_mask && bounds_fixed && !depends_on_program(&index.poly)
 }
 
-/// Whether the kernel divides its work among programs along an axis on which no launch has just one.
+/// Whether the kernel divides its work among programs along an axis on which no launch has only one program.
 fn starts_several(context: &Context<'_>, kernel: &Kernel, facts: &Facts) -> bool {
     let used = |axis: u8| facts.accesses.iter().filter_map(index).any(|index| index.poly.has(&Atom::Program(axis)));
     let axes: Vec<u8> = (0..3).filter(|axis| used(*axis)).collect();

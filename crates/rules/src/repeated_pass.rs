@@ -1,4 +1,4 @@
-//! P003: the same row, loaded again.
+//! P003: a loop that loads a row which an earlier loop has loaded.
 
 use model::analysis::types::Facts;
 use model::analysis::types::access::{Access, AccessKind};
@@ -90,7 +90,7 @@ fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
                     && earlier.span.end <= access.span.start
                     && swept(facts, earlier).is_some_and(|other| other == (base, own.clone()))
             });
-            // What was written in between is not the same any more.
+            // Data that was written between the two loops is no longer the same.
             let writes = |other: &Access| {
                 other.kind != AccessKind::Load && index(other).is_none_or(|index| index.base.as_deref() == Some(base))
             };
@@ -120,7 +120,7 @@ fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
 /// An address as a sum of products, each of names with a factor.
 type Address = Vec<(Vec<String>, i128)>;
 
-/// What a load in a loop goes over: the parameter, and the address in terms that are the same for loops and lanes alike.
+/// The parameter and the address of a load in a loop, in terms that do not depend on which loop or lane it uses.
 fn swept<'f>(facts: &Facts, access: &'f Access) -> Option<(&'f str, Address)> {
     let [around] = access.loops.as_slice() else { return None };
     let index = index(access)?;
@@ -132,7 +132,7 @@ fn swept<'f>(facts: &Facts, access: &'f Access) -> Option<(&'f str, Address)> {
         return None;
     }
     let head = facts.loops.get(*around as usize)?;
-    // A pass over a row: each round takes the next tile.
+    // In a pass over a row, each iteration takes the next tile.
     let next_tile = index.axes.iter().flatten().any(|lane| {
         let size = facts.lanes.get(*lane as usize).and_then(|lane| Poly::of_dim(&lane.size));
         let (step, of_lane) = (head.step.as_ref(), index.poly.factor_of(&Atom::Lane(*lane)));

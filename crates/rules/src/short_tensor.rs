@@ -1,4 +1,4 @@
-//! M014: a mask that lets through more than the tensor has.
+//! M014: a mask that allows accesses past the end of the tensor.
 
 use model::analysis::extents::{Extents, quotient};
 use model::analysis::host::{Hosts, Names};
@@ -30,7 +30,7 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Further launches of one kernel are not looked at: each may cost a run over it.
+/// The number of launches per kernel that are examined, since each may cost an analysis of the kernel.
 const MAX_LAUNCHES: usize = 32;
 
 fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
@@ -41,7 +41,7 @@ fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
     let mut hosts = Hosts::new(module);
     let mut seen: Vec<Span> = Vec::new();
     for (at, kernel) in module.kernels.iter().enumerate().filter(|(_, kernel)| !kernel.has_error) {
-        // Another kernel of the same name, or something in place of it, may be what is launched.
+        // Another kernel of the same name, or a replacement, may be launched instead.
         if module.kernel(&kernel.name).is_none() || kernel.nested {
             continue;
         }
@@ -74,11 +74,11 @@ struct Site<'c, 'a> {
     names: &'c Names<'a>,
 }
 
-/// Where, what, and where the tensor is made.
+/// The span of the finding, the message, and the span where the tensor is created.
 type Found = (Span, String, Span);
 
 impl<'a> Site<'_, 'a> {
-    /// A quick look that spares most launches the rest.
+    /// A cheap test that rules out most launches before the analysis.
     fn makes_tensors(&self) -> bool {
         self.launch.args.iter().any(|arg| matches!(self.names.resolve(&arg.value).kind, ExprKind::Call(_)))
     }
@@ -90,7 +90,7 @@ impl<'a> Site<'_, 'a> {
         }
     }
 
-    /// What is found when the bound of a mask is more than the room of a tensor, whatever the sizes are.
+    /// The findings where the bound of a mask exceeds the length of a tensor for all sizes.
     fn by_symbols(&self, facts: &Facts) -> Vec<Found> {
         let host = self.launch.host.and_then(|host| self.context.module.hosts.get(host));
         let extents = Extents::new(host, self.names);
@@ -128,7 +128,7 @@ impl<'a> Site<'_, 'a> {
         Some((access.span, message, self.names.resolve(tensor).span))
     }
 
-    /// Whether the programs together come by each number below the parameter `size`.
+    /// Whether the programs together reach each index below the parameter `size`.
     fn is_reached(&self, facts: &Facts, poly: &Poly, lanes: &[u32], size: &str) -> bool {
         let [lane] = lanes else { return false };
         let Some(known) = facts.lanes.get(*lane as usize).filter(|known| known.start == Some(0)) else { return false };
@@ -154,7 +154,7 @@ impl<'a> Site<'_, 'a> {
             && around.step == Poly::of_dim(&known.size)
     }
 
-    /// Whether the function around compares a size that is part of `factor`.
+    /// Whether the host function compares a size that is part of `factor`.
     fn compares(&self, extents: &Extents<'_, 'a>, factor: &Poly) -> bool {
         let Some(host) = self.launch.host.and_then(|host| self.context.module.hosts.get(host)) else { return false };
         let mut found = false;
@@ -170,7 +170,7 @@ impl<'a> Site<'_, 'a> {
         found
     }
 
-    /// What is found when all numbers of the launch are known.
+    /// The findings where all numbers of the launch are known.
     fn by_numbers(&self, at: usize) -> Vec<Found> {
         let (module, text) = (self.context.module, self.context.source.text());
         let sizes = Sizes::new(module, self.names);

@@ -1,4 +1,4 @@
-//! M006: the variable of a loop behind the loop.
+//! M006: the variable of a run-time loop, read after the loop.
 
 use model::syntax::Span;
 

@@ -1,4 +1,4 @@
-//! P002: lanes that skip memory.
+//! P002: an access whose lanes are all several elements apart.
 
 use model::analysis::types::Facts;
 use model::analysis::types::access::Access;
@@ -74,7 +74,7 @@ def run(x, y):
     check,
 };
 
-/// Fewer elements apart than this, most of a piece of memory is used.
+/// The distance in elements below which most of a memory transaction is used.
 const APART: i128 = 4;
 
 fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
@@ -97,17 +97,17 @@ fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
     }
 }
 
-/// Whether other accesses of the kernel go to what lies between, so that a cache may hold it.
+/// Whether other accesses of the kernel use the elements in between, so that a cache may hold them.
 fn others_fill(facts: &Facts, access: &Access, step: i128) -> bool {
     let Some(own) = index(access) else { return true };
     facts.accesses.iter().filter(|other| other.kind == access.kind).filter_map(index).any(|other| {
         let apart = other.poly.plus(&own.poly, -1).and_then(|difference| difference.as_number());
-        // What is not followed may go anywhere.
+        // An access that is not understood may go anywhere.
         other.base == own.base && apart.is_none_or(|apart| apart != 0 && apart.abs() < step)
     })
 }
 
-/// How far apart the nearest lanes are, when all are far apart.
+/// The distance in elements of the nearest lanes, where all lanes are far apart.
 fn step(facts: &Facts, access: &Access) -> Option<i128> {
     let index = index(access)?;
     index.base.as_ref()?;

@@ -1,4 +1,4 @@
-//! The documentation of each rule is its test; so are suppression comments and the selection of rules.
+//! Tests of the rules by the examples in their documentation, of suppression comments and of the selection of rules.
 
 use std::collections::HashSet;
 
@@ -60,8 +60,8 @@ impl Block<'_> {
         }
     }
 
-    /// The spans that the carets mark: `# ^^^` stands below the flagged line. Carets may start left of where a comment
-    /// can: then the `#` stands first and they follow in their own columns.
+    /// The spans that the carets mark: `# ^^^` is below the flagged line. Carets may begin left of the first column
+    /// that a comment can have: then the `#` comes first, and the carets follow in their own columns.
     fn marked(&self) -> Vec<Span> {
         let mut spans = Vec::new();
         let (mut start, mut line_above) = (0, 0);
@@ -80,7 +80,7 @@ impl Block<'_> {
     }
 }
 
-/// Each described version, and somebody whose Triton nobody knows.
+/// A target for each version with an API table, and one for an unknown version.
 fn every_target() -> Vec<Target> {
     let known = Table::all().iter().map(|table| Target { table, certainty: Certainty::Known });
     known.chain([Target::newest()]).collect()

@@ -1,4 +1,4 @@
-//! M011: the end of a row that no program reaches.
+//! M011: a row of any length that is read with one tile of a fixed size, so that its end is not reached.
 
 use model::analysis::host::{Hosts, Names};
 use model::analysis::launches::{Passed, passed};
@@ -122,7 +122,7 @@ fn row<'f>(facts: &'f Facts, access: &'f Access) -> Option<(&'f str, Poly)> {
         let known = facts.lanes.get(*lane as usize)?;
         let size = right.as_param()?;
         let block = Poly::of_dim(&known.size)?;
-        // The row of a program may be one of several parts of it.
+        // The program may process only a part of a row.
         let divided = index.poly.terms.iter().any(|(atoms, _)| {
             atoms.iter().any(|atom| matches!(atom, Atom::Program(_)))
                 && (block.as_param().is_some_and(|block| atoms.contains(&Atom::Param(block.into()))) || atoms.len() < 2)
@@ -132,7 +132,7 @@ fn row<'f>(facts: &'f Facts, access: &'f Access) -> Option<(&'f str, Poly)> {
     })
 }
 
-/// The number passed for the block, when nothing keeps the size that is passed below it.
+/// The number that is passed for the block, where nothing ensures that the size is not larger.
 fn truncates<'a>(
     context: &Context<'a>,
     kernel: &'a Kernel,
@@ -160,7 +160,7 @@ fn truncates<'a>(
     (!compares(host)).then_some((number, launch.args_span))
 }
 
-/// Whether a function of the host checks anything, or chooses.
+/// Whether a function of the host contains a comparison, check or choice.
 pub(super) fn compares(host: &Host) -> bool {
     let mut compares = false;
     walk_statements(&host.body, &mut |stmt| {

@@ -1,4 +1,4 @@
-//! H014: configurations that write different parts of the output.
+//! H014: an autotuned kernel whose configurations write different parts of the output.
 
 use std::collections::BTreeMap;
 
@@ -75,13 +75,14 @@ impl<'c, 'a> Tuned<'c, 'a> {
         (least < most).then_some((least, most))
     }
 
-    /// Whether a number depends on what the configurations set.
+    /// Whether a number depends on a meta-parameter that the configurations set.
     fn is_tuned(&self, poly: &Poly) -> bool {
         let is_set = |text: &str| self.configs.iter().flat_map(BTreeMap::keys).any(|name| text.contains(name));
         poly.any(|atom| matches!(atom, Atom::Param(name) if is_set(name)))
     }
 
-    /// A store whose tile has another size or start in another configuration, and is moved on by nothing.
+    /// The finding for a store whose tile has another size or start in another configuration, and moves with nothing
+    /// else.
     fn along_a_lane(&self, access: &Access) -> Option<Diagnostic> {
         let index = index(access).filter(|index| index.base.is_some() && access.loops.is_empty())?;
         let moves = |atom: &Atom| matches!(atom, Atom::Loop(_) | Atom::Other(_) | Atom::Programs(_));
@@ -120,7 +121,7 @@ impl<'c, 'a> Tuned<'c, 'a> {
         self.kernel.param(name).filter(|param| param.constexpr).map(|param| param.name.clone())
     }
 
-    /// Up to where the mask lets a lane through: `None` without a mask, nothing at all when that is not certain.
+    /// The upper bound of a lane in the mask: `Some(None)` where no mask bounds it, `None` where that is not certain.
     #[expect(clippy::option_option, reason = "no mask is another answer than a mask that is not understood")]
     fn bound<'f>(&self, access: &'f Access, index: &Index, lane: u32) -> Option<Option<&'f str>> {
         if access.mask == Mask::None {
@@ -150,7 +151,7 @@ impl<'c, 'a> Tuned<'c, 'a> {
             })
     }
 
-    /// A store of programs that are fewer than their tiles in some configuration.
+    /// The finding for a store by fewer programs than there are tiles in some configuration.
     fn by_the_grid(&self, access: &Access) -> Option<Diagnostic> {
         let module = self.context.module;
         let mut hosts = Hosts::new(module);
@@ -195,7 +196,7 @@ impl<'c, 'a> Tuned<'c, 'a> {
         None
     }
 
-    /// What a configuration sets two parameters to, in which the first is less than the second.
+    /// The values of two parameters in a configuration in which the first is less than the second.
     fn fewer(&self, name: &str, other: &str) -> Option<(i128, i128)> {
         let both = self.configs.iter().map(|config| Some((*config.get(name)?, *config.get(other)?)));
         both.collect::<Option<Vec<_>>>()?.into_iter().find(|(taken, counted)| taken < counted)

@@ -1,4 +1,4 @@
-//! H005: a grid that does not follow the block size which the tuner chooses.
+//! H005: a grid that does not depend on the block size, which the autotuner chooses.
 
 use model::analysis::host::{Hosts, Names};
 use model::analysis::tuning::Tuner;
@@ -37,7 +37,7 @@ fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
     }
 }
 
-/// A program takes the elements from `program_id(axis) * name` on.
+/// A block: each program takes the elements from `program_id(axis) * name` on.
 struct Block<'a> {
     axis: usize,
     name: &'a str,
@@ -60,7 +60,7 @@ fn blocks<'a>(module: &'a Module, kernel: &'a Kernel) -> Vec<Block<'a>> {
             pids.extend(targets.iter().filter_map(|target| Some((target.as_name()?, axis?))));
         }
         StmtKind::AugAssign { target, .. } => bound.extend(target.as_name()),
-        // A loop whose start or step has to do with a program may take many blocks.
+        // A loop whose start or step depends on the program may process many blocks.
         StmtKind::For { iter, target, .. } => {
             bound.extend(target.as_name());
             iter.walk(&mut |inner| {
@@ -128,7 +128,7 @@ fn look<'a>(
     Some(if fits { found.with_fix("Let the grid follow the tuner", edits) } else { found })
 }
 
-/// What `cdiv(n, size)` or `(n + size - 1) // size` divides by.
+/// The divisor of `cdiv(n, size)` or `(n + size - 1) // size`.
 fn divisor<'a>(item: &'a Expr, names: &Names<'a>) -> Option<&'a Expr> {
     match &item.kind {
         ExprKind::Call(call) if names.is_cdiv(call) => call.argument("y", Some(1)),

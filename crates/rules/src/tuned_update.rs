@@ -1,4 +1,4 @@
-//! H002: a tuned kernel that updates a tensor in place.
+//! H002: an autotuned kernel that updates a tensor in place.
 
 use model::analysis::tuning::{Names, Tuner};
 use model::analysis::updates::{Update, updates};
@@ -32,7 +32,7 @@ fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
     }
 }
 
-/// `reset_to_zero` and `restore_value` live in the hooks that a `pre_hook` of one's own replaces.
+/// The finding for a custom `pre_hook`: it replaces the hooks that implement `reset_to_zero` and `restore_value`.
 fn shadowed(tuner: &Tuner<'_>) -> Option<Diagnostic> {
     let hook = tuner.call.argument("pre_hook", Some(5)).filter(|hook| hook.kind != ExprKind::None)?;
     let (name, (_, span)) =
@@ -76,7 +76,7 @@ fn report(kernel: &Kernel, tuner: &Tuner<'_>, update: &Update<'_>) -> Diagnostic
     }
 }
 
-/// Names a tensor in `restore_value`.
+/// The edit that adds a tensor to `restore_value`.
 fn restore(tuner: &Tuner<'_>, param: &str) -> Option<Edit> {
     let insert = |at: usize, text: String| Some(Edit { span: Span::new(at, at), text });
     match tuner.call.argument("restore_value", Some(4)) {

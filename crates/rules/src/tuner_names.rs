@@ -1,4 +1,4 @@
-//! H003: names that the tuner or a heuristic looks for and does not find.
+//! H003: names that `@triton.autotune` or `@triton.heuristics` cannot find.
 
 use model::analysis::launches::{Passed, passed};
 use model::analysis::tuning::{Names, Tuner, kind};
@@ -59,7 +59,7 @@ fn unknown(kernel: &Kernel, argument: &str, name: &str, span: model::syntax::Spa
     }
 }
 
-/// Names in `key` that a heuristic below the tuner sets: it runs after the key is made.
+/// Names in `key` that a heuristic below the autotuner sets: it runs after the key is computed.
 fn too_late(context: &Context<'_>, kernel: &Kernel, tuner: &Tuner<'_>) -> Vec<Diagnostic> {
     let Names::Listed(names) = tuner.names("key") else { return Vec::new() };
     let mut found = Vec::new();
@@ -78,7 +78,7 @@ fn too_late(context: &Context<'_>, kernel: &Kernel, tuner: &Tuner<'_>) -> Vec<Di
     found
 }
 
-/// Heuristics above the tuner that ask for what the tuner sets: they run before it.
+/// Heuristics above the autotuner that read a parameter which it sets: they run before it.
 fn too_early(kernel: &Kernel, tuner: &Tuner<'_>) -> Vec<Diagnostic> {
     let mut found = Vec::new();
     for (_, function, _) in heuristics(kernel).filter(|(.., at)| *at < tuner.place) {
@@ -102,7 +102,7 @@ fn too_early(kernel: &Kernel, tuner: &Tuner<'_>) -> Vec<Diagnostic> {
     found
 }
 
-/// Name, function and place among the decorators of each heuristic that is written out.
+/// The name, function and index among the decorators of each heuristic in the source.
 fn heuristics(kernel: &Kernel) -> impl Iterator<Item = (&str, &Expr, usize)> {
     let places = kernel.decorators.iter().enumerate().filter(|(_, decorator)| kind(decorator) == Some("heuristics"));
     places.flat_map(|(at, decorator)| {

@@ -1,4 +1,4 @@
-//! H011: a device assertion that no launch turns on.
+//! H011: a device assertion that no launch enables.
 
 use model::kernel::Kernel;
 use model::kernel::ast::{ExprKind, walk_expressions};
@@ -93,7 +93,7 @@ fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
     }
 }
 
-/// Whether a launch or a decorator may turn on assertions; a helper is compiled as the kernel that calls it.
+/// Whether a launch or a decorator may enable assertions. A helper is compiled with the options of its caller.
 fn may_debug(context: &Context<'_>, kernel: &Kernel) -> bool {
     let debugs = |args: &[model::kernel::ast::Arg]| {
         args.iter().any(|arg| {

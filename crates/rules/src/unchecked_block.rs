@@ -1,4 +1,4 @@
-//! M010: a block pointer that goes over the edge unchecked.
+//! M010: a block pointer without `boundary_check` that may exceed the bounds of its tensor.
 
 use model::analysis::launches::promises_full_tiles;
 use model::analysis::types::access::{Access, AccessKind};
@@ -119,7 +119,7 @@ fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
     }
 }
 
-/// Where the block pointer is made, a size that its blocks do not divide for certain, and the grid.
+/// The span where the block pointer is created, a size that its blocks may not divide, and the span of the grid.
 fn over_the_edge<'c>(context: &Context<'c>, kernel: &'c Kernel, access: &Access) -> Option<(Span, &'c str, Span)> {
     let mut pointer: Option<&Expr> = None;
     walk_expressions(&kernel.body, &mut |expr| {

@@ -1,4 +1,4 @@
-//! H006: a kernel calls a function that is not under `@triton.jit`.
+//! H006: a kernel that calls a function without `@triton.jit`.
 
 use std::collections::{HashMap, HashSet};
 
@@ -76,7 +76,7 @@ Re-executed on nine versions from 3.1.0 to 3.9.0, which all refuse it.
     check,
 };
 
-/// Names that Triton knows by itself, whatever the file binds them to.
+/// Names that Triton resolves itself, whatever the file binds them to.
 const BUILTIN: [&str; 12] =
     ["bool", "float", "getattr", "hasattr", "int", "isinstance", "len", "list", "max", "min", "print", "range"];
 
@@ -84,7 +84,7 @@ fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
     findings.extend(found(context));
 }
 
-/// Whether this rule reports the name that stands there.
+/// Whether this rule reports the name at `span`.
 pub(super) fn is_found_at(context: &Context<'_>, span: Span) -> bool {
     found(context).iter().any(|known| known.span == span)
 }
@@ -120,7 +120,7 @@ fn found(context: &Context<'_>) -> Vec<Diagnostic> {
     findings
 }
 
-/// Under another module's `triton.jit` another compiler may run.
+/// Whether Triton itself compiles the kernel: the `triton.jit` of another module may use another compiler.
 fn is_triton(context: &Context<'_>, kernel: &Kernel) -> bool {
     kernel.decorators.iter().any(|decorator| {
         let called = decorator.expr.as_call().map_or(&decorator.expr, |call| &call.func);
@@ -128,7 +128,7 @@ fn is_triton(context: &Context<'_>, kernel: &Kernel) -> bool {
     })
 }
 
-/// Whether the function is used in no other way than by calls in kernels and in such functions.
+/// Whether all uses of the function are calls in kernels or in functions of the same kind.
 fn is_only_called(context: &Context<'_>, function: &Function) -> bool {
     let module = context.module;
     let compiled: HashSet<&str> = module.called_in_kernels().iter().map(String::as_str).collect();

@@ -1,4 +1,4 @@
-//! L006 `undefined-name`
+//! L006 `undefined-name`: a name that does not exist where a kernel uses it.
 
 use model::analysis::types::{Kind, Problem};
 use model::kernel::ast::{Expr, ExprKind};
@@ -25,7 +25,7 @@ fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
     language::report_with(context, &RULE.declaration, &[Kind::UndefinedName], fix, findings);
 }
 
-/// Functions of Python with their namesakes in `triton.language`, for one argument.
+/// Built-in functions of Python and their equivalents with one argument in `triton.language`.
 const NAMESAKES: &[(&str, &str)] = &[("abs", "abs"), ("sum", "sum"), ("sorted", "sort")];
 
 fn fix(context: &Context<'_>, problem: &Problem) -> Option<Fix> {
@@ -34,7 +34,7 @@ fn fix(context: &Context<'_>, problem: &Problem) -> Option<Fix> {
     let is_callee = |expr: &Expr| expr.as_call().is_some_and(|call| call.func.span == problem.span);
     let (kernel, expr) = rewrite::find(context, is_callee)?;
     let argument = rewrite::only_argument(expr.as_call()?)?;
-    // A sum over a list is no sum over a tile.
+    // The sum of a list is not the sum of a tile.
     let is_value = matches!(
         argument.kind,
         ExprKind::Name(_) | ExprKind::Call(_) | ExprKind::Binary { .. } | ExprKind::Subscript { .. }

@@ -1,4 +1,4 @@
-//! M001: undefined lanes of a masked load reach a reduction.
+//! M001: a masked load without `other` whose undefined lanes reach a reduction.
 
 use rustc_hash::FxHashSet as HashSet;
 
@@ -46,7 +46,7 @@ fn found(context: &Context<'_>, kernel: &Kernel) -> Vec<Diagnostic> {
     found.filter_map(|found| report(context, found)).collect()
 }
 
-/// A quick look that spares most kernels the analysis.
+/// A cheap test that rules out most kernels before the analysis.
 fn has_unfilled_load(context: &Context<'_>, kernel: &Kernel) -> bool {
     let mut found = false;
     walk_expressions(&kernel.body, &mut |expr| {
@@ -61,7 +61,7 @@ fn has_unfilled_load(context: &Context<'_>, kernel: &Kernel) -> bool {
 }
 
 impl<'a> Reader<'a> {
-    /// The names that are given to a scan.
+    /// The names that are passed to a scan.
     fn scanned(&self) -> HashSet<&'a str> {
         let mut found = HashSet::default();
         walk_expressions(&self.kernel.body, &mut |expr| {
@@ -71,8 +71,8 @@ impl<'a> Reader<'a> {
         found
     }
 
-    /// Whether the sum is that of one part of a scan which the programs share: only the last program has lanes turned off,
-    /// and what comes behind its part is nothing.
+    /// Whether the sum belongs to a part of a scan that several programs share. Only the last program has masked lanes,
+    /// and no part follows it.
     fn is_part_of_scan(&self, found: &UndefinedReduction<'a>, scanned: &HashSet<&'a str>) -> bool {
         let summed = found.reduction.as_call().and_then(|call| call.args.first()?.value.as_name());
         let mask = found.load.as_call().and_then(|call| call.argument("mask", Some(1)));
@@ -113,7 +113,7 @@ fn report(context: &Context<'_>, found: &UndefinedReduction<'_>) -> Option<Diagn
     })
 }
 
-/// Puts a zero into the lanes that the mask turns off.
+/// The edit that fills masked lanes with zero.
 fn fill(call: &Call) -> Option<Edit> {
     if let Some(other) = call.argument("other", Some(2)) {
         return Some(Edit { span: other.span, text: "0".to_owned() });

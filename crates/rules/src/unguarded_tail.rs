@@ -1,4 +1,4 @@
-//! M013: an access without a mask where others of the kernel have one.
+//! M013: an access without a mask along a lane that other accesses of the kernel mask.
 
 use model::analysis::grid::is_passed;
 use model::analysis::host::Hosts;
@@ -143,7 +143,7 @@ fn look(context: &Context<'_>, kernel: &Kernel, facts: &Facts, access: &Access) 
     })
 }
 
-/// Where a launch passes `triton.next_power_of_2` of the parameter `size` for the parameter `block`.
+/// The span where a launch passes `triton.next_power_of_2` of the parameter `size` for the parameter `block`.
 fn rounds_up(context: &Context<'_>, kernel: &Kernel, size: &str, block: &str) -> Option<Span> {
     let mut hosts = Hosts::new(context.module);
     context.module.launches_of(&kernel.name).find_map(|launch| {
@@ -158,8 +158,8 @@ fn rounds_up(context: &Context<'_>, kernel: &Kernel, size: &str, block: &str) ->
     })
 }
 
-/// The condition `whole < parameter` in the mask of another access to the same places: of a tensor that is laid out otherwise,
-/// nobody knows whether it has room behind its end.
+/// The condition `whole < parameter` in the mask of another access to the same offsets. A tensor with another layout
+/// may be long enough, so its accesses do not count.
 fn bounded<'f>(facts: &'f Facts, offset: &Poly, whole: &Poly) -> Option<(&'f Condition, &'f str)> {
     let alike = facts.accesses.iter().filter(|other| index(other).is_some_and(|index| index.poly == *offset));
     alike.filter_map(guard).flat_map(|guard| &guard.conditions).find_map(|condition| {

@@ -1,4 +1,4 @@
-//! H040: a method of an integer parameter that has none when 1 is passed.
+//! H040: a method call on an integer parameter, which does not compile when 1 is passed.
 
 use model::analysis::launches::{Passed, certainly_launched, passed};
 use model::analysis::types::access::pointers;
@@ -65,7 +65,7 @@ fn cast_of_param<'a>(module: &Module, kernel: &'a Kernel, expr: &'a Expr) -> Opt
     (name == "to" && is_integer && is_plain).then_some(Cast { param, span: expr.span, dtype: &dtype.value })
 }
 
-/// Whether a launch may pass 1 for the parameter, and the cast sees what is passed.
+/// Whether a launch may pass 1 for the parameter, and the cast applies to the passed value.
 fn may_be_one(module: &Module, kernel: &Kernel, cast: &Cast<'_>) -> bool {
     let name = &cast.param.name;
     let is_set = kernel.heuristics.as_ref().is_none_or(|names| names.contains(name))
@@ -77,7 +77,7 @@ fn may_be_one(module: &Module, kernel: &Kernel, cast: &Cast<'_>) -> bool {
         });
     let mut is_bound = false;
     walk_statements(&kernel.body, &mut |stmt| match &stmt.kind {
-        // `n = n.to(tl.int64)` itself still sees what was passed.
+        // `n = n.to(tl.int64)` itself still applies to the passed value.
         StmtKind::Assign { targets, .. } if stmt.span.start < cast.span.start && !stmt.span.contains(cast.span) => {
             targets
                 .iter()
@@ -99,7 +99,7 @@ fn may_be_one(module: &Module, kernel: &Kernel, cast: &Cast<'_>) -> bool {
     (is_passed || !is_set) && !is_bound && !all_others && is_specialized(kernel, name)
 }
 
-/// Whether `@triton.jit` is not told to leave the parameter alone.
+/// Whether `@triton.jit` specializes the parameter, that is, no option excludes it.
 pub(super) fn is_specialized(kernel: &Kernel, name: &str) -> bool {
     kernel.decorators.iter().all(|decorator| {
         let Some(call) = decorator.expr.as_call() else { return true };
@@ -108,7 +108,7 @@ pub(super) fn is_specialized(kernel: &Kernel, name: &str) -> bool {
     })
 }
 
-/// Whether a list that is written out does not name the parameter.
+/// Whether a list in the source does not contain the parameter.
 fn leaves_out(list: &Expr, name: &str) -> bool {
     match &list.kind {
         ExprKind::List(parts) | ExprKind::Tuple(parts) => {

@@ -1,4 +1,4 @@
-//! L008 `unknown-attribute`
+//! L008 `unknown-attribute`: an attribute or method that a value in a kernel does not have.
 
 use model::analysis::types::{Kind, Problem};
 use model::api::Lookup;
@@ -27,7 +27,7 @@ fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
     language::report_with(context, &RULE.declaration, &[Kind::Attribute], fix, findings);
 }
 
-/// Methods of torch that cast, with Triton's dtypes.
+/// Methods of torch that cast, and the corresponding dtypes of Triton.
 const CASTS: &[(&str, &str)] = &[
     ("float", "float32"),
     ("half", "float16"),
@@ -37,7 +37,7 @@ const CASTS: &[(&str, &str)] = &[
     ("long", "int64"),
 ];
 
-/// Methods that do nothing in a kernel, where values never change.
+/// Methods of torch that a kernel does not need, because its values are immutable.
 const NOTHING: &[&str] = &["clone", "contiguous", "detach"];
 
 fn fix(context: &Context<'_>, problem: &Problem) -> Option<Fix> {

@@ -29,7 +29,7 @@ fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
     let verdicts = RefCell::new(HashMap::new());
     findings.extend(context.in_kernels(&RULE, |kernel| {
         let mut findings = Vec::new();
-        // Under a condition a kernel may be for another version; where the parser is lost, names are not what they seem.
+        // A kernel under a condition may be for another version, and names near syntax errors are unreliable.
         if kernel.nested || kernel.has_error {
             return findings;
         }
@@ -47,15 +47,15 @@ fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
 struct Walk<'a, 'f> {
     context: &'a Context<'a>,
     kernel: &'a Kernel,
-    /// In the parameters, where the names of the body hide nothing.
+    /// Whether the expression is in the parameters, where names of the body do not hide globals.
     in_header: bool,
-    /// By the name as written.
+    /// The verdicts by the name as in the source.
     verdicts: &'f mut HashMap<String, Verdict>,
     findings: &'f mut Vec<Diagnostic>,
 }
 
 impl Walk<'_, '_> {
-    /// `conditional`: whether Triton may never look at this, because a condition holds at compile time.
+    /// Checks a block. `conditional`: whether Triton may skip it because of a compile-time condition.
     fn block(&mut self, body: &[Stmt], mut conditional: bool) {
         for stmt in body {
             match &stmt.kind {
@@ -99,7 +99,7 @@ impl Walk<'_, '_> {
         }
     }
 
-    /// Looks at `a.b.c` from the left, up to the first name that is not there.
+    /// Resolves `a.b.c` from the left, up to the first name that does not exist.
     fn chain(&mut self, expr: &Expr, conditional: bool) -> Reached {
         let ExprKind::Attribute { value, name, name_span } = &expr.kind else { return Reached::Open };
         if self.chain(value, conditional) == Reached::End {
@@ -125,13 +125,14 @@ impl Walk<'_, '_> {
 
     fn report(&mut self, missing: &Missing<'_>, span: Span, conditional: bool) -> Option<Diagnostic> {
         let context = self.context;
-        // What else the text says decides about it.
+        // The verdict depends on the rest of the text.
         context.ask_everything();
         let verdict = match self.verdicts.get(missing.written) {
             Some(known) => known,
             None => self.verdicts.entry(missing.written.to_owned()).or_insert(Verdict::of(missing, context)),
         };
-        // Other vendors' Tritons have names of their own: what is neither a slip nor of another library may be theirs.
+        // Other vendors' versions of Triton have names of their own: a name that is neither a misspelling nor from
+        // another library may be one of these.
         let unclear = conditional || context.target.certainty != Certainty::Known;
         if verdict.silent || unclear && !verdict.explained || conditional && verdict.elsewhere {
             return None;
@@ -147,44 +148,44 @@ impl Walk<'_, '_> {
     }
 }
 
-/// Names that other vendors' Tritons have, seen in published packages: files for those are left alone.
+/// Names of other vendors' versions of Triton, seen in published packages. Files that use them are skipped.
 const VENDORS: &str = "atomic_mul extract_slice insert_slice masked_select";
 
-/// Signs that a file asks which Triton it runs on.
+/// Texts that show that a file checks which Triton version it runs on.
 const VERSION_CHECKS: &[&str] = &["__version__", "_version", "_VERSION", "version(", "hasattr(tl", "hasattr(triton"];
 
 #[derive(PartialEq)]
 enum Reached {
-    /// Something that may have members of which the tables know.
+    /// A module or class whose members may be in the API tables.
     Open,
-    /// Nothing more is to be said.
+    /// The chain needs no further check.
     End,
 }
 
-/// Whether a branch of the statement returns: what follows may then be dead.
+/// Whether a branch of the statement returns, so that the code after it may be dead.
 fn leaves(stmt: &Stmt) -> bool {
     let mut found = false;
     walk_statements(std::slice::from_ref(stmt), &mut |stmt| found |= matches!(stmt.kind, StmtKind::Return(_)));
     found
 }
 
-/// A name that is not there.
+/// A name that does not exist.
 struct Missing<'a> {
     path: &'a str,
-    /// As the file has it: `tl.cidv`.
+    /// The name as in the file: `tl.cidv`.
     written: &'a str,
     name: &'a str,
 }
 
-/// What there is to say about a missing name, wherever the file has it.
+/// The verdict about a missing name, the same for all its occurrences in the file.
 struct Verdict {
     message: String,
     nearest: Option<&'static str>,
-    /// Whether it is known what was meant.
+    /// Whether the intended name is known.
     explained: bool,
-    /// Whether other versions have it.
+    /// Whether other versions have the name.
     elsewhere: bool,
-    /// Whether the file has reasons of its own to use it.
+    /// Whether the file has its own reason to use the name, so that it is not reported.
     silent: bool,
 }
 
@@ -214,7 +215,7 @@ impl Verdict {
 }
 
 impl Missing<'_> {
-    /// Where the name is missing, and where it is not.
+    /// The text that says in which versions the name is missing, and which have it.
     fn place(&self, target: Target, having: &[Version]) -> String {
         let written = self.written;
         if target.certainty == Certainty::Assumed {
@@ -233,7 +234,7 @@ impl Missing<'_> {
         }
     }
 
-    /// Whether the file gives the name to the module itself, or asks for it as a string.
+    /// Whether the file assigns the member to the module itself, or mentions it in a string.
     fn is_patched(&self, text: &str, alias: &str) -> bool {
         let assigned = text.match_indices(self.written).any(|(at, written)| {
             let rest = text[at + written.len()..].trim_start();
@@ -245,7 +246,7 @@ impl Missing<'_> {
     }
 }
 
-/// The releases of a minor version offer the same.
+/// A version without its patch number: the releases of a minor version have the same members.
 fn short(version: Version) -> String {
     let (major, minor) = version.series();
     format!("{major}.{minor}")

@@ -1,4 +1,4 @@
-//! M008: what one lane stores, another loads.
+//! M008: a load of data that other lanes have stored, without a barrier in between.
 
 use model::analysis::types::Facts;
 use model::analysis::types::access::{Access, AccessKind, Mask};
@@ -83,10 +83,10 @@ Puts `tl.debug_barrier()` in front of the statement that loads.
     check,
 };
 
-/// Fewer lanes than this may have one thread.
+/// The number of lanes below which one thread may hold all of them.
 const FEW: i64 = 32;
 
-/// Functions after which all threads of a program have come to one place.
+/// Functions that synchronise all threads of a program.
 const MEETING: &[&str] = &[
     "debug_barrier",
     "sum",
@@ -152,10 +152,10 @@ fn exchanges(facts: &Facts, store: &Access, load: &Access) -> bool {
     let (Some(difference), Some(size)) = (from.poly.plus(&to.poly, -1), facts.lanes.get(lane as usize)) else {
         return false;
     };
-    // A few lanes may all lie in one thread.
+    // One thread may hold a few lanes.
     let size = size.size.known().map_or(2, |size| if size < FEW { 0 } else { i128::from(size) });
     match difference.as_number() {
-        // The neighbour's lane; with a mask on either, only the step to the next is certain enough.
+        // The lane of a neighbour; with a mask on either access, only a step to the next lane is certain enough.
         Some(shift) => shift != 0 && shift.abs() < size && only_lane(from) == Some(lane),
         None => false,
     }
@@ -171,7 +171,7 @@ fn only_lane(index: &Index) -> Option<u32> {
     }
 }
 
-/// Whether nothing between the two makes the threads wait for each other.
+/// Whether nothing between the two accesses synchronises the threads.
 fn unordered(context: &Context<'_>, kernel: &Kernel, store: &Access, load: &Access) -> bool {
     let inside = |span: Span| kernel.def_span.start <= span.start && span.end <= kernel.def_span.end;
     if !inside(store.span) || store.span.end > load.span.start {

@@ -1,4 +1,4 @@
-//! L025 `unpacking-mismatch`
+//! L025 `unpacking-mismatch`: an assignment to more or fewer names than the value has parts.
 
 use model::analysis::types::{Kind, Problem};
 use model::kernel::ast::StmtKind;

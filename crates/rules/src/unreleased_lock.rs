@@ -1,4 +1,4 @@
-//! M016: a lock that is taken and never given back.
+//! M016: a lock that is acquired and never released.
 
 use model::analysis::grid::{Extent, extents};
 use model::analysis::host::Hosts;
@@ -97,7 +97,7 @@ fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
     }
 }
 
-/// The operations on a lock that loops outside branches wait for.
+/// The lock operations on which loops outside of branches spin.
 fn waits<'a>(context: &Context<'_>, kernel: &'a Kernel) -> Vec<(&'a Call, Span)> {
     let spins = kernel.body.iter().filter_map(|stmt| match &stmt.kind {
         StmtKind::While { test, body, .. } if body.iter().all(|stmt| stmt.kind == StmtKind::Pass) => Some(test),
@@ -106,14 +106,14 @@ fn waits<'a>(context: &Context<'_>, kernel: &'a Kernel) -> Vec<(&'a Call, Span)>
     spins.filter_map(|test| taken(context, kernel, test)).collect()
 }
 
-/// The operation of a condition that holds once the lock is taken.
+/// The lock operation of a condition that is true once the lock is acquired.
 fn taken<'a>(context: &Context<'_>, kernel: &Kernel, test: &'a Expr) -> Option<(&'a Call, Span)> {
     let ExprKind::Compare { left, rest } = &test.kind else { return None };
     let [(op, right)] = rest.as_slice() else { return None };
     let (call, right) = (left.as_call()?, right.as_int()?);
     let number = |name: &str, at| call.argument(name, Some(at)).and_then(Expr::as_int);
     let held = match context.module.language_member(kernel, &call.func).as_deref()? {
-        // What puts the same number there only asks.
+        // An operation that writes the same number only reads the lock.
         "atomic_cas" => number("val", 2).filter(|held| number("cmp", 1).is_some_and(|free| free != *held))?,
         "atomic_xchg" if call.argument("mask", Some(2)).is_none() => number("val", 1)?,
         _ => return None,
@@ -122,7 +122,8 @@ fn taken<'a>(context: &Context<'_>, kernel: &Kernel, test: &'a Expr) -> Option<(
     holds.then_some((call, left.span))
 }
 
-/// Whether each program comes by an operation, and all go to one address: a parameter, or a number behind it.
+/// Whether each program executes the operation, and all use the same address: a parameter, or a constant offset from
+/// it.
 fn is_shared(kernel: &Kernel, lock: &Call) -> bool {
     let pointer = lock.argument("pointer", Some(0)).map(|pointer| match &pointer.kind {
         ExprKind::Binary { op, left, right } if op == "+" && right.as_int().is_some() => left.as_ref(),
@@ -136,7 +137,7 @@ fn is_shared(kernel: &Kernel, lock: &Call) -> bool {
     !leaves && pointer.and_then(Expr::as_name).is_some_and(is_param)
 }
 
-/// Whether something else may write through the pointer of a lock, or get it.
+/// Whether other code may write through the lock's pointer or receive it.
 fn is_released(context: &Context<'_>, kernel: &Kernel, lock: &Call) -> bool {
     let names: Vec<&str> = lock.args.first().map(|arg| names_in(&arg.value)).unwrap_or_default();
     let mut released = names.is_empty();
@@ -146,7 +147,7 @@ fn is_released(context: &Context<'_>, kernel: &Kernel, lock: &Call) -> bool {
         let member = context.module.language_member(kernel, &call.func);
         released |= member.as_deref() != Some("load") && call.args.iter().any(|arg| is_lock(&arg.value));
     });
-    // Under another name it may be written as well.
+    // It may also be written through another name.
     walk_statements(&kernel.body, &mut |stmt| {
         released |=
             matches!(&stmt.kind, StmtKind::Assign { value: Some(value), .. } if is_lock(value) && !is_read(value));
@@ -164,7 +165,7 @@ fn names_in(expr: &Expr) -> Vec<&str> {
     names
 }
 
-/// Whether each launch starts several programs, unless there is little to do.
+/// Whether each launch starts several programs, except for small sizes.
 fn starts_several(context: &Context<'_>, kernel: &Kernel) -> bool {
     let mut hosts = Hosts::new(context.module);
     let mut launches = context.module.launches_of(&kernel.name).peekable();

@@ -1,4 +1,4 @@
-//! L024 `unsupported-syntax`
+//! L024 `unsupported-syntax`: Python syntax that kernels cannot contain.
 
 use model::analysis::types::{Kind, Problem};
 use model::kernel::ast::{Expr, ExprKind};
@@ -47,7 +47,7 @@ fn fix(context: &Context<'_>, problem: &Problem) -> Option<Fix> {
 fn pairs(context: &Context<'_>, expr: &Expr, left: &Expr, rest: &[(String, Expr)]) -> Option<Fix> {
     let [(first, middle), (second, right)] = rest else { return None };
     let orders = |op: &str| matches!(op, "<" | "<=" | ">" | ">=" | "==" | "!=");
-    // What stands in the middle is evaluated twice then.
+    // The fix would evaluate the middle operand twice, so it must be a name or a number.
     let is_simple = matches!(middle.kind, ExprKind::Name(_) | ExprKind::Int(_));
     if !is_simple || !orders(first) || !orders(second) || !rewrite::is_plain(context.source.slice(expr.span)) {
         return None;

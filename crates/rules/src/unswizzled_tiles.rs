@@ -1,4 +1,4 @@
-//! P004: tiles of a product in rows.
+//! P004: a matrix product whose programs take the tiles row by row.
 
 use model::analysis::types::Facts;
 use model::analysis::types::access::{AccessKind, Division};
@@ -124,7 +124,7 @@ fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
     }
 }
 
-/// The `//` and the `%` of the program number, when the kernel has no others.
+/// The `//` and the `%` of the program index, where the kernel has no others.
 fn split(facts: &Facts) -> Option<(&Division, &Division)> {
     let program = Poly::atom(Atom::Program(0));
     let of_program: Vec<&Division> =
@@ -149,7 +149,7 @@ fn named(division: &Division) -> Atom {
     Atom::Param(format!("({} {} {right})", division.left.poly, division.op).into())
 }
 
-/// Whether `atom` moves the lane on by whole tiles.
+/// Whether `atom` moves the lane by whole tiles.
 fn moves(facts: &Facts, poly: &Poly, atom: &Atom, lane: u32) -> bool {
     let tile = || {
         let size = Poly::of_dim(&facts.lanes.get(lane as usize)?.size)?;
@@ -158,7 +158,7 @@ fn moves(facts: &Facts, poly: &Poly, atom: &Atom, lane: u32) -> bool {
     tile().is_some_and(|tile| poly.factor_of(atom) == Some(tile))
 }
 
-/// Whether the kernel orders its tiles with a function.
+/// Whether the kernel calls a function that orders its tiles.
 fn orders(context: &Context<'_>, kernel: &Kernel) -> bool {
     let mut found = false;
     walk_expressions(&kernel.body, &mut |expr| {

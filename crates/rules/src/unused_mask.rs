@@ -1,4 +1,4 @@
-//! M003: a mask that nothing uses.
+//! M003: a mask that is computed and never used.
 
 use model::analysis::types::Facts;
 use model::analysis::types::access::{Access, Mask, NamedMask};

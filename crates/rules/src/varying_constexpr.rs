@@ -1,4 +1,4 @@
-//! H009: a size that changes from call to call, passed as a compile-time parameter.
+//! H009: a size that varies between calls, passed as a compile-time parameter.
 
 use model::analysis::host::{Binding, Hosts, Names};
 use model::analysis::launches::{Passed, passed};
@@ -106,7 +106,7 @@ fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
     }
 }
 
-/// The tensor whose number of elements or rows an argument is, when it is a parameter of the function around.
+/// The tensor whose number of elements or rows is passed, where it is a parameter of the host function.
 fn varies<'a>(names: &Names<'a>, argument: &'a Expr) -> Option<&'a str> {
     if let Some(Binding::Item(value, 0)) = argument.as_name().and_then(|name| names.binding(name)) {
         let shape = is_attribute(value, "shape").or_else(|| is_method(value.as_call()?, "size"));
@@ -148,7 +148,7 @@ fn tensor<'a>(names: &Names<'a>, expr: &'a Expr) -> Option<&'a str> {
     (!fixed).then_some(name)
 }
 
-/// Whether a kernel uses `name` for nothing that must be known when it is compiled.
+/// Whether a kernel uses `name` only where a run-time value works as well.
 pub(super) fn is_arithmetic_only(module: &Module, kernel: &Kernel, name: &str) -> bool {
     let mut uses = 0;
     let fine = kernel.body.iter().all(|stmt| Uses { module, kernel, name, count: &mut uses }.stmt(stmt));

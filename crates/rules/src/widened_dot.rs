@@ -1,4 +1,4 @@
-//! P005: a product of tiles that are cast to fp32 first.
+//! P005: a product of half-precision tiles that are cast to fp32 first.
 
 use model::analysis::types::dtype::Number;
 use model::analysis::types::{Facts, Value, infer};
@@ -34,7 +34,7 @@ fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
         let is_it = |kernel: &Kernel| kernel.span == reader.kernel.span;
         let at = context.module.kernels.iter().position(is_it).filter(|_| !products.is_empty());
         let Some(at) = at else { return Vec::new() };
-        // Comments elsewhere may say the types.
+        // Signature comments elsewhere in the file may give the types.
         context.ask_everything();
         let facts = infer(context.module, context.source.text(), context.target, at, true);
         products.into_iter().filter_map(|(dot, narrow)| report(&facts, dot, narrow)).collect()
@@ -52,7 +52,7 @@ fn report(facts: &Facts, dot: Span, narrow: [&Expr; 2]) -> Option<Diagnostic> {
     Some(narrow.iter().fold(Diagnostic::new(&RULE.declaration, dot, message), |found, tile| related(found, tile)))
 }
 
-/// The type of a half-precision tile, when it is the same each time that the place is reached.
+/// The type of a half-precision tile, where it is the same each time that the place is evaluated.
 fn half(facts: &Facts, place: Span) -> Option<Number> {
     let mut kinds = facts.types.iter().filter(|(span, _)| *span == place).map(|(_, value)| match value {
         Value::Tile(tile) => tile.element.number(),
@@ -63,7 +63,7 @@ fn half(facts: &Facts, place: Span) -> Option<Number> {
 }
 
 impl<'a> Reader<'a> {
-    /// What the operands of a product are before they are cast to fp32.
+    /// The operands of a product before they are cast to fp32.
     fn widened(&self, call: &'a Call) -> Option<[&'a Expr; 2]> {
         let [left, right] = [("input", 0), ("other", 1)].map(|(name, at)| call.argument(name, Some(at)));
         let is_plain = call.argument("out_dtype", None).is_none() && !call.has_star();

@@ -181,7 +181,8 @@ fn tile_knob(module: &Module, text: &str, kernel: &Kernel, launches: &[&Launch],
         passed.push(passed_for(kernel, launch, &param.name).or_else(|| unpacked_for(module, launch, &param.name)));
     }
     let literals = if passed.iter().all(Option::is_none) {
-        // What is unpacked there (`*x.stride()`) has one part at least; whoever guesses wrong turns what is not used.
+        // An unpacked argument (`*x.stride()`) is assumed to have at least one element. A wrong guess only changes a
+        // default that is not used.
         let is_reached = launches.iter().any(|launch| {
             let unnamed = launch.args.iter().filter(|arg| arg.keyword.is_none()).count();
             unpacked(module, launch).is_none() || has_star(&launch.args) && at < unnamed

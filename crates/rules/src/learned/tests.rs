@@ -224,7 +224,8 @@ fn nothing_is_said_of_what_may_not_be_compiled() {
     }
 }
 
-/// Each predicate: a pattern with `@x` (and `@y`), bodies in which it holds, and bodies in which nobody can tell or it does not.
+/// For each predicate: a pattern with `@x` (and `@y`), bodies in which it holds, and bodies in which it does not or is
+/// unknown.
 #[test]
 fn predicates_hold_where_that_is_certain() {
     let argument = "(call function: (identifier) @f arguments: (argument_list . (_) @x)) @here (#eq? @f \"f\")";
@@ -379,7 +380,7 @@ fn predicates_hold_where_that_is_certain() {
     ];
     for (shape, predicate, holding, others) in rows {
         let (head, rest) = shape.split_at(shape.rfind("@here").unwrap() + "@here".len());
-        // The predicates of a pattern stand inside of its parentheses.
+        // The predicates of a pattern are inside of its parentheses.
         let pattern = format!("({head}\n{rest} {predicate})");
         for body in *holding {
             assert!(!flagged(&pattern, body).is_empty(), "{predicate} in {body}");

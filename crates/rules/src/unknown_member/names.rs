@@ -1,4 +1,4 @@
-//! What was meant by a name that Triton does not have.
+//! Suggestions for names that Triton does not have.
 
 use model::api::{Certainty, MemberKind, Table, Target};
 
@@ -6,7 +6,7 @@ use model::api::{Certainty, MemberKind, Table, Target};
 const LIBDEVICE: &str = "acos acosh asin asinh atan atan2 atanh copysign cosh erfc erfinv expm1 fmod hypot isinf isnan log10 log1p \
     nearbyint pow signbit sinh tan tanh trunc";
 
-/// What to write instead of names that other libraries have.
+/// Replacements for names of other libraries.
 const INSTEAD: &[(&str, &str)] = &[
     ("all", "`tl.min(mask.to(tl.int32), axis) > 0`"),
     ("any", "`tl.max(mask.to(tl.int32), axis) > 0`"),
@@ -27,19 +27,19 @@ const INSTEAD: &[(&str, &str)] = &[
 const DTYPES: &[(&str, &str)] =
     &[("bf16", "bfloat16"), ("fp16", "float16"), ("fp32", "float32"), ("fp64", "float64"), ("bfloat", "bfloat16")];
 
-/// Names that people mean when they write them, however close they are to one of Triton's.
+/// Names of other libraries that are not misspellings, however close they are to a name of Triton.
 const NO_TYPOS: &str = "absolute add amax amin arccos arcsin arctan argwhere bincount cbrt cosine cospi cross cummax cummin diag div \
     divide dump equal erfcx erfinv eye fabs float floor_div fmax fmin frexp gcd ge gt half hash index int \
     isfinite le len lgamma linspace logb logsumexp long lt max2 maxi mini mod mul ne neg norm not_equal outer \
     prod rand_like remainder rint roll rot90 round rsqrt scan scatter select sgn shape short sign sinc sinpi \
     size slice sqr stack std sub take tile tril triu uint unique var view_as zero";
 
-/// Whether a list of words has this one.
+/// Whether a list of words contains a word.
 pub(super) fn has(words: &str, word: &str) -> bool {
     words.split(' ').any(|known| known == word)
 }
 
-/// What to write instead of the name of another library, in words.
+/// The advice in words for a name of another library.
 pub(super) fn instead(path: &str) -> Option<String> {
     let (module, name) = path.rsplit_once('.')?;
     if !matches!(module, "triton.language" | "triton.language.math") {
@@ -52,7 +52,7 @@ pub(super) fn instead(path: &str) -> Option<String> {
     })
 }
 
-/// The only name of the module that is spelled almost like this one and has the same numbers.
+/// The only name of the module whose spelling is close to this one and that contains the same numbers.
 pub(super) fn nearest(path: &str, target: Target) -> Option<&'static str> {
     let (module, name) = path.rsplit_once('.')?;
     if has(NO_TYPOS, name) || has(LIBDEVICE, name) {

@@ -1,4 +1,4 @@
-//! The grid, counted by the tiles of the configuration.
+//! Rewrites a grid so that it depends on the tile sizes of the chosen configuration.
 
 use model::kernel::ast::{Expr, ExprKind};
 use model::kernel::{Host, Launch};

@@ -1,4 +1,4 @@
-//! What an expression of a kernel has to do with the tiles that are tuned.
+//! How the expressions of a kernel depend on the tiles that are tuned.
 
 /// Some of the tiles, a bit for each.
 pub(super) type Tiles = u32;

@@ -1,4 +1,4 @@
-//! Configurations around the present one.
+//! Configurations near the current one.
 
 use super::kind::Tiles;
 use super::numbers::Numbers;

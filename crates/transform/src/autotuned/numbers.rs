@@ -1,4 +1,4 @@
-//! The numbers that a launch passes, and the launch without them.
+//! The numbers that a launch passes, which move to the configurations.
 
 use model::kernel::ast::{Arg, Expr, ExprKind, Stmt, StmtKind, has_star, walk_expressions};
 use model::kernel::{Host, Launch};

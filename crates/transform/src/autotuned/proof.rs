@@ -1,4 +1,4 @@
-//! Whether a kernel does the same with tiles of other sizes, however often it runs.
+//! Proves that a kernel gives the same results with other tile sizes, and when it runs several times.
 
 mod calls;
 

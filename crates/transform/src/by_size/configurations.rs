@@ -1,4 +1,4 @@
-//! Versions that differ in the configurations of an autotuner, which chooses by its key.
+//! Merges versions that differ only in the configurations of an autotuner, which chooses by its key.
 
 use model::kernel::Config;
 use model::syntax::{Span, normal_form};

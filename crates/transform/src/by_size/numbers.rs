@@ -1,4 +1,4 @@
-//! Versions that differ in numbers of the launch alone: each number is chosen where it stands.
+//! Merges versions that differ only in numbers of the launch: each number becomes a choice by the size.
 
 use model::kernel::Host;
 use model::syntax::{Span, normal_form};

@@ -1,4 +1,4 @@
-//! Sizes that tell calls apart, as the function that launches can write them.
+//! Sizes that differ between calls, as expressions of the function that launches.
 
 use model::kernel::ast::{Expr, ExprKind, Stmt, StmtKind, argument};
 use model::kernel::{Host, Launch, Module};

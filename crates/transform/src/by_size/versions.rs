@@ -1,4 +1,4 @@
-//! Versions that are built otherwise: both kernels are kept, and the function that launches decides.
+//! Merges versions that differ in structure: both kernels are kept, and the function that launches chooses.
 
 use std::collections::BTreeSet;
 

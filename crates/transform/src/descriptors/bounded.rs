@@ -1,4 +1,4 @@
-//! Tiles that nothing masks, since sizes are multiples of them: masks say what descriptors have to know.
+//! Adds masks to unmasked tiles whose sizes are multiples of them, since the masks give the bounds for descriptors.
 
 use std::collections::BTreeMap;
 

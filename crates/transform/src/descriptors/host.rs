@@ -1,4 +1,4 @@
-//! What the host says to a kernel that has descriptors.
+//! The host's side of a kernel with descriptors: conditions on tensors, scratch memory, the launch.
 
 use model::analysis::types::index::Poly;
 use model::kernel::ast::{Arg, Expr, ExprKind};

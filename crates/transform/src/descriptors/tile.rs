@@ -1,4 +1,4 @@
-//! A load of a part of a matrix, as its pointers and its mask say it.
+//! The tile of a matrix that a load reads, derived from its pointers and its mask.
 
 use model::analysis::types::Facts;
 use model::analysis::types::access::{Access, AccessKind, Mask};

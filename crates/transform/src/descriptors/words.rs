@@ -1,4 +1,4 @@
-//! Tiles and descriptors in the words of the kernel.
+//! Writes tiles and descriptors as source with the kernel's own names.
 
 use std::collections::BTreeSet;
 

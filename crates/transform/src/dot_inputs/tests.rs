@@ -1,4 +1,4 @@
-//! Kernels with products, before and after.
+//! Tests of kernels with products, before and after the change.
 
 use protocol::Workload;
 use rules::apply_edits;

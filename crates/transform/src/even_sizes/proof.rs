@@ -1,4 +1,4 @@
-//! Which comparisons of offsets with a size hold for whole tiles.
+//! Proves which comparisons of offsets with a size hold for whole tiles.
 
 use model::kernel::ast::{Arg, Expr, ExprKind, StmtKind};
 

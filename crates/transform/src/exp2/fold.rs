@@ -1,4 +1,5 @@
-//! Where a kernel multiplies by a number anyway, so that exponents can be to the base 2 without a multiplication of their own.
+//! Folds the factor between the bases into an existing multiplication, so that exponents to base 2 need none of their
+//! own.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 

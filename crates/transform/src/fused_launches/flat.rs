@@ -1,4 +1,4 @@
-//! Kernels that work on each element alone and go through memory as if it had one axis: they can do the same in any tile.
+//! Elementwise kernels over memory with one axis, which give the same results in any tile.
 
 use std::collections::BTreeSet;
 

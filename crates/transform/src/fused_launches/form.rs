@@ -1,4 +1,4 @@
-//! What an expression amounts to, so that two that are written differently can be compared.
+//! A normal form of expressions, in which equal forms mean equal values.
 
 /// An expression in a form of which equal ones are equal in value.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -1,4 +1,4 @@
-//! The function that makes two launches: what it passes, and what memory it gets for them.
+//! The function that makes two launches: the arguments, and the memory that it allocates for them.
 
 use model::kernel::ast::{Call, Expr, ExprKind, Stmt, StmtKind, argument, walk_statements};
 use model::kernel::{Binding, Host, Launch, Module};

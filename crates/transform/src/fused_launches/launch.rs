@@ -1,4 +1,4 @@
-//! The parameters of the new kernel, and the launch that takes the place of two.
+//! The parameters of the fused kernel, and the launch that replaces two.
 
 use model::kernel::Param;
 use model::kernel::ast::Arg;

@@ -1,4 +1,4 @@
-//! What the parameters and names of two kernels are called in one.
+//! Renames the parameters and names of two kernels for the fused one.
 
 use std::collections::HashMap;
 

@@ -1,4 +1,4 @@
-//! Two launches that a function makes one right after the other, the second of which reads what the first has written.
+//! Pairs of consecutive launches in a function, of which the second reads what the first has written.
 
 use model::kernel::Launch;
 use model::kernel::ast::{Stmt, StmtKind, walk_statements};

@@ -1,4 +1,4 @@
-//! Which parameters addresses begin with.
+//! The parameters from which addresses are computed.
 
 use std::collections::{BTreeSet, HashMap};
 

@@ -1,4 +1,4 @@
-//! One of two kernels that are launched one after the other, read with what its launch passes.
+//! One of two consecutive kernels, analysed with the arguments of its launch.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,4 @@
-//! What two kernels need no more when they are one.
+//! Removes code that the fused kernel no longer needs.
 
 use std::collections::BTreeSet;
 

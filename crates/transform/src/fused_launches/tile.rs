@@ -1,4 +1,4 @@
-//! A kernel that works on each element alone, with the tile of another.
+//! Gives an elementwise kernel the tile of another kernel.
 
 use model::kernel::ast::{Expr, ExprKind, StmtKind};
 

@@ -1,4 +1,4 @@
-//! The kernel that does what two did.
+//! Writes the fused kernel.
 
 use std::collections::{BTreeSet, HashMap};
 

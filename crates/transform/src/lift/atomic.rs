@@ -1,4 +1,4 @@
-//! What each row adds to a sum that rows have in common.
+//! Atomic additions of rows to a sum that they share.
 
 use model::kernel::ast::{Call, ExprKind};
 

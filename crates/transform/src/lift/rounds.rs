@@ -1,4 +1,4 @@
-//! A loop over rows, whose rounds take several of them.
+//! Rewrites a loop over rows so that each iteration processes several of them.
 
 use model::kernel::Launch;
 use model::kernel::ast::{Expr, Stmt};

@@ -1,4 +1,4 @@
-//! What a kernel that takes several rows looks like from outside: its parameters, and how it is launched.
+//! The parameters and the launch of a kernel that processes several rows.
 
 use model::kernel::Launch;
 use model::kernel::ast::{Expr, ExprKind};

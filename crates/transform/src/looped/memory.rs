@@ -1,4 +1,4 @@
-//! What is loaded and stored through which parameters.
+//! The loads and stores of a kernel, by the parameters that they go through.
 
 use std::collections::BTreeSet;
 

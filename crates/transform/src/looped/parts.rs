@@ -1,4 +1,4 @@
-//! The statements of a kernel with a row in one tile: which are about elements of the row, and what they need.
+//! Classifies the statements of a kernel with a row in one tile: which work on elements of the row, and what they read.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! What of a kernel lies along a row that is in one tile.
+//! A kernel with a row in one tile, and the values that extend along the row.
 
 use std::collections::HashSet;
 

@@ -1,4 +1,4 @@
-//! The lines that statements stand on.
+//! The source lines of statements.
 
 use model::kernel::ast::Stmt;
 use model::syntax::Span;

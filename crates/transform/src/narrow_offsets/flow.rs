@@ -1,4 +1,4 @@
-//! Where the numbers go that a kernel casts to 64 bits.
+//! Follows the values that a kernel casts to 64 bits to their uses.
 
 use std::collections::{BTreeMap, BTreeSet};
 

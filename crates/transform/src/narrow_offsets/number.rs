@@ -1,4 +1,4 @@
-//! What is known of the numbers and pointers of a kernel.
+//! The known bounds of a kernel's integers and pointers.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! The body of a kernel in a loop over programs.
+//! Puts the body of a kernel into a loop over programs.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! How a kernel is launched that goes through its programs itself.
+//! The grid of a persistent kernel.
 
 use model::analysis::types::access::pointers;
 use model::kernel::ast::{Expr, ExprKind, Stmt, StmtKind, walk_statements};

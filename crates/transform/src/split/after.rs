@@ -1,4 +1,4 @@
-//! What a kernel does with what it has gathered.
+//! The code after the reduction loop: elementwise work and stores.
 
 use model::kernel::ast::{Arg, Call, Expr, ExprKind, Stmt, StmtKind, walk_statements};
 

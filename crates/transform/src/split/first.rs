@@ -1,4 +1,4 @@
-//! The kernel whose programs share the range of its loop.
+//! The first kernel, whose programs share the range of the loop.
 
 use model::kernel::ast::{Arg, Expr, ExprKind};
 use model::syntax::Span;

@@ -1,4 +1,4 @@
-//! The loop of a kernel that does nothing but gather something.
+//! The reduction loop of a kernel.
 
 use std::collections::BTreeMap;
 

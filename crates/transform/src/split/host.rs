@@ -1,4 +1,4 @@
-//! The call that launches a kernel, and what it stores into.
+//! The launch of a kernel, and the tensors that the kernel stores into.
 
 use model::kernel::ast::{Call, Expr, ExprKind, Stmt, StmtKind, argument, has_star, walk_expressions, walk_statements};
 use model::kernel::{Binding, Host, Kernel, Launch};

@@ -1,4 +1,4 @@
-//! The kernel that puts together what was gathered in parts.
+//! The second kernel, which combines the partial results.
 
 use model::kernel::ast::{Arg, Expr, ExprKind, Stmt, argument, walk_expressions};
 use model::kernel::{Config, Param};

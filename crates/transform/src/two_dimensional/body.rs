@@ -1,4 +1,4 @@
-//! What the kernel does with its elements, read once, in order, to know of each name along which axes of the tile it differs.
+//! The body of the kernel. One pass, in order, determines along which axes of the tile each name varies.
 
 use std::collections::HashMap;
 

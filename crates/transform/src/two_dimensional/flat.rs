@@ -1,4 +1,4 @@
-//! Which elements a program takes, where that is a number of them in a row.
+//! The flat range of consecutive elements that a program processes.
 
 use model::kernel::Kernel;
 use model::kernel::ast::{Expr, ExprKind, Stmt, StmtKind};

@@ -1,4 +1,4 @@
-//! How many elements a kernel is launched for, and how one is launched that has tiles of them.
+//! The number of elements of a launch, and the launch of a kernel with two-dimensional tiles.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! What whole rounds do without.
+//! The masks that whole iterations do not need.
 
 use model::kernel::ast::{Call, Expr, ExprKind, Stmt, StmtKind, walk_expressions};
 use model::syntax::Span;

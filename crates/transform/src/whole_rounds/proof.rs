@@ -1,4 +1,4 @@
-//! Which comparisons hold for all of a round's tile, and up to where.
+//! Proves which comparisons hold for the whole tile of an iteration, and up to which iteration.
 
 use model::kernel::ast::{Expr, ExprKind, Stmt};
 

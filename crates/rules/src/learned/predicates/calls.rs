@@ -70,7 +70,7 @@ fn has_keyword(subject: &Subject<'_>, argument: &Argument<'_, '_>) -> Option<boo
     Some(argument.words.iter().any(has))
 }
 
-/// `(#argument-count? @call "2" "3")`: it is given so many arguments, by position and by name.
+/// `(#argument-count? @call "2" "3")`: its number of arguments, positional and keyword, is one of these.
 fn argument_count(subject: &Subject<'_>, argument: &Argument<'_, '_>) -> Option<bool> {
     let count = arguments(subject, argument.nodes[0])?.len();
     Some(argument.words.iter().any(|word| word.parse() == Ok(count)))

@@ -83,7 +83,7 @@ fn undefined(subject: &Subject<'_>, argument: &Argument<'_, '_>) -> Option<bool>
     (!subject.module().has_star_import && !may_be_python).then_some(true)
 }
 
-/// The name that is read: what stands behind a dot or before the `=` of an argument refers to nothing by itself.
+/// The name that is read: a name after a dot or before the `=` of an argument refers to nothing by itself.
 fn read_name<'a>(subject: &Subject<'a>, node: Node<'_>) -> Option<&'a str> {
     subject.expression(node)?;
     subject.name(node)

@@ -159,7 +159,7 @@ pub(super) fn element(word: &str) -> Option<Element> {
     }
 }
 
-/// `(#rank? @x "1" "2")`: it has so many axes; a scalar has 0.
+/// `(#rank? @x "1" "2")`: its number of axes is one of these; a scalar has 0.
 fn rank(subject: &Subject<'_>, argument: &Argument<'_, '_>) -> Option<bool> {
     let rank = shape_of(subject.value(argument.nodes[0])?)?.len();
     Some(argument.words.iter().any(|word| word.parse() == Ok(rank)))
