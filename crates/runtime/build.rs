@@ -1,6 +1,7 @@
-//! Builds the worker and hands its path to the server, so that the one binary carries both halves.
+//! The build script that builds the worker module, so that the binary can embed it.
 //!
-//! The worker only with the feature `embed-worker`; it is the package `worker`, as a Python extension module.
+//! It does so only with the feature `embed-worker`. The worker is the package `worker`, built as a Python extension
+//! module; its path is passed in `WARPSMITH_WORKER_SO`.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -21,21 +22,21 @@ fn main() {
     println!("cargo::rustc-env=WARPSMITH_WORKER_SO={}", module.display());
 }
 
-/// Builds the extension module in a target folder of its own: the outer build holds the lock of the usual one. It lies
-/// beside the folder of build scripts, where builds with other features, and clippy's, find the worker built.
+/// Builds the extension module in a separate target folder, because the outer build holds the lock of the usual one.
+/// The folder is beside that of build scripts, so that builds with other features and clippy's reuse the built worker.
 fn build_worker() -> PathBuf {
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
     let target = out.ancestors().nth(3).unwrap_or(&out).join("worker");
     let mut cargo = Command::new(env::var_os("CARGO").expect("cargo sets CARGO"));
     let triple = env::var("TARGET").expect("cargo sets TARGET");
     let linker = format!("CARGO_TARGET_{}_LINKER", triple.to_uppercase().replace(['-', '.'], "_"));
-    // The inner build has features of its own: with this one's it would build itself for ever.
+    // The inner build must not inherit this build's features: with `embed-worker` it would recurse forever.
     for (name, _) in env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("CARGO_")) {
         if name != "CARGO_HOME" && name != linker.as_str() {
             cargo.env_remove(name);
         }
     }
-    // Linked as the rest is, so that the worker starts wherever the program does.
+    // The worker is linked for the same target, so that it loads wherever the program runs.
     let mut built = target.clone();
     cargo.args(["rustc", "--locked", "--release", "--package", "worker", "--lib", "--crate-type", "cdylib"]);
     if env::var_os(&linker).is_some() || env::var_os("HOST") != env::var_os("TARGET") {

@@ -318,7 +318,7 @@ pub struct Ran {
     pub launches: Vec<LaunchRecord>,
     /// The names of their kernels on the device.
     pub symbols: Vec<String>,
-    /// The choices of autotuners, with [`Call::watch`].
+    /// The choices of autotuners, with [`Call::watch`] or [`Call::chosen`].
     pub tuned: Vec<Tuned>,
     /// The operators of torch that were called, such as `aten::mm`, with the greatest number of elements of a tensor
     /// that one of their calls took or returned.

@@ -1,4 +1,4 @@
-//! The user's Python, seen from outside: which interpreter it is, the processes that run in it, and pools of GPUs.
+//! Access to the user's Python from Rust: finding the interpreter, the processes that run in it, and pools of GPUs.
 
 pub mod pool;
 pub mod python;

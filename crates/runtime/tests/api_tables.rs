@@ -1,4 +1,4 @@
-//! The tables of `config/api/` against the Triton that is installed.
+//! A test that compares the tables of `config/api/` with the installed Triton.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::path::Path;
 use model::api::{Member, MemberKind, Table, Version};
 use runtime::python::environment::{Environment, Search};
 
-/// What `installed.py` prints.
+/// The output of `installed.py`.
 #[derive(serde::Deserialize)]
 struct Installed {
     version: Version,
@@ -17,12 +17,12 @@ struct Installed {
 #[derive(serde::Deserialize)]
 struct Real {
     kind: MemberKind,
-    /// Name, whether it has a default, whether it is keyword-only.
+    /// For each parameter: its name, whether it has a default, and whether it is keyword-only.
     params: Option<Vec<(String, bool, bool)>>,
 }
 
-/// Compares the table of the installed Triton with what that Triton really has. Skipped where none is installed, unless
-/// `WARPSMITH_TEST_PYTHON` says that one is.
+/// Compares the table of the installed Triton with its actual members. The test is skipped without an installed Triton,
+/// unless `WARPSMITH_TEST_PYTHON` is set.
 #[test]
 fn the_table_is_what_the_installed_triton_offers() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");

@@ -18,7 +18,7 @@ pub fn launch_of_candidate(workload: &Workload, original: &str, candidate: &str)
     let Some((_, own)) = own else { return workload.clone() };
     let grid = match (own.grid.is_empty(), workload.grid.is_empty()) {
         (false, true) => Vec::new(),
-        // The grid must stay an expression, because the workload is also run at other sizes.
+        // The launch must stay resizable, because it is also made at other sizes.
         (true, false) => own.launches.iter().flat_map(|launch| &launch.grid).map(i64::to_string).collect(),
         _ => own.grid,
     };

@@ -1,4 +1,4 @@
-"""Holds the connection to a Ray cluster and speaks Warpsmith's frames over standard input and output.
+"""The client of a Ray cluster: it holds the connection and speaks Warpsmith's frames over standard input and output.
 
 To the program that starts it this is a worker like any other, with the GPUs of the cluster. Ray decides where actors
 run and notices what dies; here is noted what each has been given, so that nothing is lost and nothing counts twice.
@@ -16,12 +16,12 @@ import uuid
 import warpsmith_bytecode as bytecode
 from warpsmith_pool_connection import Unfit, connect, first_line
 
-# How often it is looked what else is due.
+# The interval of periodic work, in seconds.
 GLANCE = 0.2
 
 
 class Stream:
-    """The program's end. What Ray or anybody else prints must not come between frames."""
+    """The output stream of frames. Standard output is redirected, so that prints of Ray do not come between frames."""
 
     def __init__(self):
         self.out = os.fdopen(os.dup(1), "wb")
@@ -34,7 +34,7 @@ class Stream:
 
 
 def listen(events):
-    """Reads frames, on a thread of its own."""
+    """Reads frames from standard input, on a thread of its own."""
     source = sys.stdin.buffer
     while len(head := source.read(4)) == 4:
         events.put(("asked", (json.loads(source.read(int.from_bytes(head, "little"))),)))
@@ -42,10 +42,10 @@ def listen(events):
 
 
 class Client:
-    """Everything is decided on one thread, which waits for events: what is asked, and what comes of calls."""
+    """The event loop. A single thread handles all events: requests of the program and results of remote calls."""
 
     def __init__(self, options, stream):
-        # They import Ray, which is looked for first.
+        # These modules import Ray, whose presence is checked first.
         from warpsmith_pool_evaluations import Evaluations
         from warpsmith_pool_hosts import Hosts
 
@@ -109,7 +109,7 @@ class Client:
         self.hosts.nodes(nodes)
 
     def greet(self, passed):
-        """Says what there is, once."""
+        """Sends the first message, with the GPUs of the pool, once they are ready."""
         if hello := self.hosts.hello(passed):
             self.is_ready = True
             self.stream.say(hello)
@@ -126,7 +126,7 @@ def too_slow(stream, options):
 def main():
     options = json.loads(sys.argv[1])
     stream = Stream()
-    # A cluster that takes the connection and then says nothing would be waited for without end.
+    # Without this timer, a cluster that accepts the connection and never answers would block forever.
     slow = threading.Timer(options["start"], too_slow, (stream, options))
     slow.daemon = True
     slow.start()
@@ -143,15 +143,15 @@ def main():
         try:
             client.run()
         finally:
-            # Over a connection that is lost nobody can be told.
+            # If the connection is lost, the actors cannot be notified.
             with contextlib.suppress(Exception):
                 client.hosts.leave()
     except BrokenPipeError:
-        # Whoever listened is gone.
+        # The program that reads the output has ended.
         os._exit(1)
     except ConnectionError as error:
         print(f"the connection to {options['address']} is lost: {first_line(error)}", file=sys.stderr, flush=True)
-        # Ray would look for the cluster once more, and a thread reads still.
+        # A normal exit would let Ray look for the cluster once more, and wait for the reading thread.
         os._exit(1)
     except Unfit as error:
         stream.say({"Unfit": {"reason": str(error)}})

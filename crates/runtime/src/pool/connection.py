@@ -1,4 +1,4 @@
-"""Connecting to a cluster, and what to do when that fails."""
+"""Connecting to a Ray cluster, with advice for the user when that fails."""
 
 import contextlib
 import os
@@ -8,14 +8,14 @@ from urllib.parse import urlsplit
 
 from warpsmith_pool_door import objection
 
-# How long an address may take to answer at all.
+# How long an address may take to accept a connection, in seconds.
 REACH = 5
 
 VERSION = "2.60.0"
 
 
 class Unfit(Exception):
-    """The pool cannot be used; the text says what to do."""
+    """An error: the pool cannot be used. Its text says what the user can do."""
 
 
 class Unready(Unfit):
@@ -24,7 +24,7 @@ class Unready(Unfit):
 
 
 def connect(options):
-    """Connects; what may pass, as after a link broke, is tried for as long as the pool may take to be ready."""
+    """Connects. Transient failures, such as a broken link, are retried until the pool's time to get ready is over."""
     deadline = time.monotonic() + options["start"]
     while True:
         try:
@@ -36,7 +36,7 @@ def connect(options):
 
 
 def connect_once(address):
-    # Said before Ray is imported, which reads it: nothing is reported home, and no folder of the user's is sent along.
+    # Ray reads these variables when it is imported. They disable its usage reports and the upload of the user's folder.
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     os.environ.setdefault("RAY_ENABLE_UV_RUN_RUNTIME_ENV", "0")
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
@@ -51,7 +51,7 @@ def connect_once(address):
     try:
         ray.init(address, namespace="warpsmith", log_to_driver=False, logging_level="ERROR")
     except Exception as error:
-        # What is half connected would be in the way of the next attempt.
+        # A half-open connection would make the next attempt fail.
         with contextlib.suppress(Exception):
             ray.shutdown()
         is_late = address.startswith("ray://") and isinstance(error, ConnectionError)
@@ -59,7 +59,7 @@ def connect_once(address):
 
 
 def reach(address):
-    """Ray waits for minutes for an address at which nobody listens, or which does not let us in."""
+    """Checks that the address accepts connections from us. Ray itself would wait for minutes before it fails."""
     if address == "auto":
         return
     place = urlsplit(address if "://" in address else f"//{address}")
@@ -80,7 +80,7 @@ def first_line(error):
 
 
 def ends(error):
-    """The first line, and where that announces more, the last: of a traceback the reason."""
+    """The first line of an error, and also the last if the first ends in a colon: a traceback ends with its reason."""
     lines = [line.strip() for line in str(error).strip().splitlines() if line.strip()]
     return f"{lines[0]} {lines[-1]}" if len(lines) > 1 and lines[0].endswith(":") else first_line(error)
 

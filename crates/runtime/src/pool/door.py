@@ -6,15 +6,15 @@ import pathlib
 import socket
 import ssl
 
-# How long the cluster may take to answer. What it does not say then is no reason to stay away.
+# How long the cluster may take to answer, in seconds. Without an answer, no objection is raised.
 PATIENCE = 5
-# A question of each protocol that everyone may ask, with its arguments: the client's is `PING`.
+# A remote procedure of each protocol that every client may call, with its arguments: the client's is `PING`.
 CLIENT, OWN = ("/ray.rpc.RayletDriver/ClusterInfo", b"\x08\x06"), ("/ray.rpc.NodeInfoGcsService/GetClusterId", b"")
 TLS = ("RAY_TLS_SERVER_CERT", "RAY_TLS_SERVER_KEY", "RAY_TLS_CA_CERT")
 
 
 def objection(host, port, is_client):
-    """Why the cluster would not talk to us, and what to do; `None` if nothing is known against it."""
+    """Why the cluster would refuse us, and what the user can do; `None` if no reason is known."""
     ours, theirs = os.environ.get("RAY_USE_TLS", "0").lower() in ("1", "true"), speaks_tls(host, port)
     if theirs and not ours:
         return f"the cluster wants TLS: set RAY_USE_TLS=1, {', '.join(TLS)}, as it does"
@@ -23,14 +23,14 @@ def objection(host, port, is_client):
     try:
         import grpc
     except ImportError:
-        # Ray's own protocol does without.
+        # Ray's own protocol does not need this module.
         return None
     files, missing = certificates() if ours else ([], None)
     return missing or refusal(grpc, f"{host}:{port}", CLIENT if is_client else OWN, files)
 
 
 def speaks_tls(host, port):
-    """Whether TLS is spoken there; `None` if nobody knows. Nothing is sent by it, so it need not be trusted."""
+    """Whether the server speaks TLS; `None` if unknown. No data is sent, so the certificate is not verified."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     context.set_alpn_protocols(["h2"])
@@ -55,7 +55,7 @@ def certificates():
 
 
 def token():
-    """The token that Ray would show, and where it comes from; the first place that has one counts."""
+    """The token that Ray would send, and where it comes from; the first source that has one wins."""
     if os.environ.get("RAY_AUTH_MODE", "").lower() != "token":
         return None, ""
     if value := os.environ.get("RAY_AUTH_TOKEN"):
@@ -68,7 +68,7 @@ def token():
 
 
 def refusal(grpc, address, question, files):
-    """What the cluster says to a question that it answers to everyone whom it lets in."""
+    """Why the cluster refuses a call that it allows every authenticated client; `None` if it does not refuse."""
     method, arguments = question
     shown, place = token()
     if files:

@@ -1,4 +1,4 @@
-"""What was asked and is not answered yet: each evaluation is answered once, whatever dies meanwhile."""
+"""The pending evaluations. Each is answered exactly once, even if actors or nodes fail meanwhile."""
 
 import collections
 import hashlib
@@ -10,12 +10,11 @@ import ray
 from warpsmith_pool_connection import first_line
 from warpsmith_pool_room import Late
 
-# Once, and twice elsewhere.
+# The greatest number of attempts at an evaluation: one, and two elsewhere.
 ATTEMPTS = 3
-# What candidates share (files and calls) is kept in the object store, so many of them.
+# How many shared parts of candidates (files and calls) are kept in the object store.
 KEPT = 32
-# With a candidate its host hears of so many that others have measured, the last ones. With few GPUs that is all of
-# them.
+# How many of the latest measurements of other hosts are sent with a candidate. With few GPUs that is all of them.
 TOLD = 16
 
 
@@ -28,12 +27,12 @@ class Shared:
         self.measured, self.count, self.heard = collections.deque(maxlen=TOLD), 0, {}
 
     def note(self, seat, measured):
-        """Whoever compiles to the same machine code later need not measure it, on whichever GPU of this model."""
+        """Records a measurement, so that later candidates with the same machine code need not be measured again."""
         self.measured.append((self.count, seat, json.dumps(measured)))
         self.count += 1
 
     def news(self, seat):
-        """What the worker of a seat has not heard of, and has not measured itself, as texts."""
+        """The measurements that the worker of a seat has neither received nor made itself, as texts."""
         life, last = self.heard.get(seat, (seat.life, 0))
         last = last if life == seat.life else 0
         self.heard[seat] = (seat.life, self.count)
@@ -53,7 +52,7 @@ class Evaluations:
         self.open, self.waiting = {}, deque()
         self.shared = OrderedDict()
         self.late = Late()
-        # Who knows of an original what is asked of an offer.
+        # The seats that have prepared an original for thorough judgements, by the name of the shared part.
         self.ahead = {}
 
     def add(self, number, parcel):
@@ -69,7 +68,8 @@ class Evaluations:
         self.waiting.append(evaluation)
 
     def hand_out(self):
-        """Gives what waits to the hosts that have the most room, and rather not to those that have lost it before."""
+        """Sends waiting evaluations to the seats with the most room, preferably not to those that have lost them
+        before."""
         for evaluation in self.late.find(time.monotonic()):
             evaluation.seat.late.add(evaluation)
             self.hosts.room.note(evaluation.seat)
@@ -87,7 +87,7 @@ class Evaluations:
             self.send(seat, evaluation)
 
     def knows(self, evaluation):
-        """The seat that has gone ahead for a thorough judgement, if it has room."""
+        """The seat that has prepared this original for a thorough judgement, if it has room."""
         seat = self.ahead.get(evaluation.name) if evaluation.own["effort"].get("thorough") else None
         return seat if seat and seat not in evaluation.tried and seat.free() > 0 else None
 
@@ -99,10 +99,10 @@ class Evaluations:
         seat.under.add(evaluation)
         self.late.sent.append((evaluation.sent, evaluation))
         self.hosts.room.note(seat)
-        # Who only goes ahead judges nothing, and would forget them.
+        # A request that only prepares judges nothing, so the measurements would be lost.
         news = [] if evaluation.own["effort"].get("ahead") else evaluation.shared.news(seat)
         own = json.dumps(evaluation.own)[:-1] + ', "known": [' + ", ".join(news) + "]}"
-        # Several values instead of bytes, and what is held, cost half a millisecond more.
+        # Passing several values instead of bytes, and an unneeded reference, would cost half a millisecond more.
         asked = f"{json.dumps([self.hosts.session, evaluation.number, evaluation.name])}\n{own}".encode()
         held = [] if evaluation.shared.known.get(seat) == seat.life else [evaluation.shared.held]
         self.hosts.call(seat, "judged", seat.actor.judge.remote(asked, *held), evaluation, evaluation.attempt)
@@ -114,7 +114,8 @@ class Evaluations:
         if error := done.exception():
             self.hosts.lose(seat, life, first_line(error))
             self.lost(seat, evaluation, attempt, first_line(error))
-        # The first answer counts. What was given up may still come, and then whoever has it now is not heard.
+        # The first answer counts. An evaluation that was given up may still be answered; a later answer is then
+        # ignored.
         elif self.open.pop(evaluation.number, None):
             told, now = done.result(), time.monotonic()
             seconds, verdict = int.from_bytes(told[:8], "little") / 1e9, json.loads(told[8:])["Verdict"]["verdict"]
@@ -125,7 +126,8 @@ class Evaluations:
             self.say(evaluation.number, verdict)
 
     def note(self, seat, evaluation, verdict):
-        """Says where it was judged: a twin where that was measured which it is a twin of."""
+        """Adds where the candidate was judged; for a twin, where the candidate with the same machine code was
+        measured."""
         here = {"gpu": seat.ready["environment"]["device"], "node": seat.place["node"], "number": seat.place["number"]}
         measured = verdict["measured"]
         places = [one.get("judged_on") or here for one in measured]
@@ -139,7 +141,7 @@ class Evaluations:
             self.lost(seat, evaluation, evaluation.attempt, why)
 
     def lost(self, seat, evaluation, attempt, why):
-        """It is judged elsewhere, unless that has happened twice or it is being judged elsewhere already."""
+        """Requeues a lost evaluation, unless it is already running elsewhere or its attempts are used up."""
         if attempt != evaluation.attempt:
             return
         seat.end(evaluation)
@@ -155,14 +157,13 @@ class Evaluations:
         self.say(evaluation.number, {"outcome": outcome, "checks": [], "measured": [], "notes": [], "stages": []})
 
     def drop(self, number):
-        """Nobody waits for this one. What waits is passed over; whoever judges it ends, and has room when it says
-        so."""
+        """Cancels an evaluation. If it is running, its seat has room again once the worker reports the end."""
         evaluation = self.open.pop(number, None)
         if evaluation and evaluation.seat and evaluation in evaluation.seat.under:
             evaluation.seat.actor.drop.remote(self.hosts.session, number)
 
     def abandon(self, unwanted):
-        """Nobody waits for what is under way."""
+        """Abandons all evaluations in progress."""
         if unwanted:
             self.open.clear()
             self.waiting.clear()

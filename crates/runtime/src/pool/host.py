@@ -1,6 +1,6 @@
-"""What runs in the pool: an actor for each GPU, which hosts a `warpsmith worker` for each client and passes frames on.
+"""The actor that runs in the pool for each GPU. It starts a `warpsmith worker` for each client and forwards frames.
 
-It knows nothing of kernels: what is judged, and how, is the worker's. Only bytes, texts and JSON come in and go out.
+It does not know kernels; the worker judges them. Its inputs and outputs are bytes, texts and JSON.
 """
 
 import asyncio
@@ -18,18 +18,19 @@ import time
 
 import ray
 
-# A client that was not heard of for so long is gone, with what it has asked.
+# After this many seconds without a message, a client is gone and its requests are dropped.
 SILENCE = 60
-# A host without clients gives its GPU back after so long: the next search finds it warm until then.
+# After this many seconds without clients, a host releases its GPU; until then the next search finds it warm.
 IDLE = 30
-# How long a worker may take to end by itself.
+# How long a worker may take to end by itself, in seconds.
 END = 5
-# Folders of workers, and the file in each that its host has locked. Younger ones may not be locked yet.
+# The prefix of workers' folders, the file in each that its host locks, and the age in seconds below which a folder
+# may not be locked yet.
 FOLDER, HELD, YOUNG = "warpsmith-pool-", "held", 60
 
 
 class Gone(Exception):
-    """The worker of a client has ended; what it had is to be judged elsewhere."""
+    """An error: the worker of a client has ended, so its evaluations must run elsewhere."""
 
 
 def cache_folder():
@@ -42,7 +43,7 @@ def binary_path(digest):
 
 
 def install(digest, parts):
-    """Keeps the program under its hash. Renamed into place: of those that start together none sees half of it."""
+    """Stores the program under its hash. The file is renamed into place, so that no process sees a part of it."""
     if (found := hashlib.sha256(b"".join(parts)).hexdigest()) != digest:
         raise ValueError(f"the warpsmith program arrived with the hash {found}, not {digest}")
     path = binary_path(digest)
@@ -55,7 +56,7 @@ def install(digest, parts):
 
 
 def own_folder():
-    """A folder that goes with its host: the lock is let go whatever becomes of that."""
+    """Creates a worker's folder with a lock, which the system releases however the host ends."""
     folder = tempfile.mkdtemp(prefix=FOLDER)
     held = open(os.path.join(folder, HELD), "w")
     fcntl.flock(held, fcntl.LOCK_EX)
@@ -63,7 +64,7 @@ def own_folder():
 
 
 def sweep():
-    """Removes what hosts have left that were killed."""
+    """Removes the folders that killed hosts left."""
     base = tempfile.gettempdir()
     for folder in [os.path.join(base, name) for name in os.listdir(base) if name.startswith(FOLDER)]:
         try:
@@ -75,12 +76,12 @@ def sweep():
                 if is_old:
                     shutil.rmtree(folder, ignore_errors=True)
         except OSError:
-            # Somebody has it.
+            # Another host holds the lock.
             pass
 
 
 class Session:
-    """What a client has here: its worker, and what that is judging."""
+    """A client's worker on this host, and the evaluations that it is judging."""
 
     def __init__(self, settings, digest):
         self.settings, self.digest = settings, digest
@@ -90,11 +91,11 @@ class Session:
         self.shared = {}
 
     async def start(self):
-        # Its settings are the client's: the nearest file counts.
+        # The worker gets the client's settings, because the nearest settings file wins.
         self.folder, self.held = own_folder()
         with open(os.path.join(self.folder, "warpsmith.toml"), "w") as file:
             file.write(self.settings)
-        # Ray sets it to the share of processors that an actor asks for. The worker is to judge as it does elsewhere.
+        # Ray sets this variable to the actor's share of processors, but the worker must judge as it does elsewhere.
         environment = {name: value for name, value in os.environ.items() if name != "OMP_NUM_THREADS"}
         command = [binary_path(self.digest), "worker", "--python", sys.executable]
         self.process = await asyncio.create_subprocess_exec(
@@ -119,7 +120,7 @@ class Session:
             for one in [first, *waiting.values()]:
                 if not one.done():
                     one.set_exception(Gone("the worker ended"))
-                    # Nobody may wait for it any more.
+                    # Retrieving the exception avoids a warning if no task waits for the future.
                     one.exception()
 
     def send(self, message):
@@ -132,7 +133,7 @@ class Session:
         if self.reader.done():
             raise Gone("the worker ended")
         since = time.monotonic()
-        # What its client had given up, and sends here again, may be under way still.
+        # An evaluation that its client gave up and sends here again may still be running.
         if number not in self.waiting:
             self.waiting[number] = asyncio.get_running_loop().create_future()
             self.send_text(b'{"Judge": {"id": %d, "parcel": %b}}' % (number, parcel))
@@ -155,7 +156,7 @@ class Session:
 
 
 class Host:
-    """An actor that has one GPU."""
+    """The actor of one GPU, shared by several clients."""
 
     def __init__(self):
         context = ray.get_runtime_context()
@@ -168,11 +169,12 @@ class Host:
         self.since = self.idle = time.monotonic()
         self.loop, self.ending = None, set()
         sweep()
-        # Not in the loop, which runs only once somebody asks: nobody may ever come.
+        # A thread, because the event loop starts only with the first call, which may never come.
         threading.Thread(target=self.watch, daemon=True).start()
 
     async def open(self, session, settings, digest, machine):
-        """Starts a worker for a client, or finds it: what it says first. None where the program is missing."""
+        """Starts or finds the worker of a client and returns its first message; `None` if the program is not
+        installed."""
         self.loop = asyncio.get_running_loop()
         here = [platform.system(), platform.machine()]
         if here != machine:
@@ -198,7 +200,7 @@ class Host:
         return said, self.place
 
     async def install(self, digest, held):
-        """Fetches the program from the object store, which brings it to a node once."""
+        """Fetches the program from the object store, which copies it to a node once."""
         if not os.path.exists(binary_path(digest)):
             install(digest, [await part for part in held])
 
@@ -227,7 +229,7 @@ class Host:
         self.session(session).send({"Drop": number})
 
     async def alive(self, session, queued):
-        """A client is there still: how many there are."""
+        """Notes that a client is alive. Returns the number of clients."""
         found = self.session(session)
         found.heard, found.queued = time.monotonic(), queued
         if found.reader.done():
@@ -236,7 +238,7 @@ class Host:
 
     async def close(self, session):
         if found := self.sessions.pop(session, None):
-            # Nobody waits for that; a task that nobody holds may vanish.
+            # The task is not awaited, and a task without a reference may be garbage collected.
             ending = asyncio.create_task(found.end())
             self.ending.add(ending)
             ending.add_done_callback(self.ending.discard)
@@ -251,12 +253,12 @@ class Host:
         return place | {"sessions": sessions, "done": self.done, "failures": self.failures, "seconds": seconds}
 
     def watch(self):
-        """Ends the workers of clients that are gone, and the host itself when none are left."""
+        """Ends the workers of clients that are gone, and the host itself after some time without clients."""
         while True:
             time.sleep(1)
             now = time.monotonic()
             for name, one in list(self.sessions.items()):
-                # A client says nothing while its worker starts.
+                # A client sends no messages while its worker starts.
                 if one.first.done() and now - one.heard > SILENCE:
                     asyncio.run_coroutine_threadsafe(self.close(name), self.loop)
             if self.sessions:

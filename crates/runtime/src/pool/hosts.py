@@ -1,4 +1,4 @@
-"""The actors of the pool, as a client sees them: one for each GPU, shared with other clients by its name."""
+"""The client's view of the pool's actors: one for each GPU, which clients share by its name."""
 
 import hashlib
 import platform
@@ -12,23 +12,23 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 from warpsmith_pool_connection import Unfit, first_line
 from warpsmith_pool_room import Room, free, places
 
-# Who does not answer for so long is given up, whatever Ray says of it.
+# An actor that does not answer for this many seconds is given up, whatever Ray reports about it.
 SILENCE = 30
 # How often hosts are told that this client is there, and it is looked for nodes that have come; many are told less
 # often, since each call costs a millisecond.
 TICK, CALLS = 5, 100
-# So long without looking is no silence of theirs.
+# If the client itself pauses for longer than this many seconds, the pause does not count as silence of the actors.
 DEAF = 2
-# The others may take so many times as long to start as the first, and this many seconds.
+# After the first GPU, the others may take this fraction of its start time more, and at least this many seconds.
 PATIENCE, LEAST = 0.5, 5.0
-# Bytes in which the program travels.
+# The size in bytes of the parts in which the program is sent.
 PART = 32 << 20
-# Pauses between attempts to start a host again.
+# The first and the longest pause between attempts to start a host again, in seconds.
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 30.0
-# What Ray calls the GPU model of a node, and what a node without one has.
+# The prefix of Ray's resource for the GPU model of a node, and the model of a node without that resource.
 MODEL, ANY = "accelerator_type:", "GPU"
 
-# The class travels by value: nodes need not have it installed.
+# The class is pickled by value, so that nodes need not have the module installed.
 ray.cloudpickle.register_pickle_by_value(host)
 
 
@@ -63,7 +63,7 @@ class Seat:
         self.most = places(int(node["Resources"].get("CPU", 1)), gpus_of(node))
         self.state, self.why = "new", ""
         self.actor, self.life, self.ready = None, 0, None
-        # What it judges, and which of these takes much longer than usual.
+        # The evaluations that it is judging, and those of them that take much longer than usual.
         self.under, self.late = set(), set()
         self.heard, self.pause, self.again = 0.0, FIRST_PAUSE, 0.0
 
@@ -87,7 +87,7 @@ class Hosts:
         one."""
         nodes, counts = counted()
         deadline = time.monotonic() + (self.options["start"] if self.options["again"] else 0)
-        # After the head, its nodes start again.
+        # After a restart of the head, the nodes take a while to join again.
         while time.monotonic() < deadline and (self.model not in counts if self.model else not counts):
             time.sleep(1)
             nodes, counts = counted()
@@ -99,7 +99,7 @@ class Hosts:
         self.nodes(nodes)
 
     def nodes(self, nodes):
-        """Takes the seats that are new, and leaves those of nodes that are gone."""
+        """Adds the seats of new nodes and removes those of nodes that are gone."""
         self.is_looking = False
         alive = {(node["NodeID"], at): node for node in nodes for at in range(gpus_of(node))}
         for key, seat in list(self.seats.items()):
@@ -111,7 +111,7 @@ class Hosts:
                 self.start(self.seats[key, at])
 
     def start(self, seat):
-        """Asks Ray for the actor of a GPU; another client may have one there."""
+        """Gets the actor of a GPU from Ray, which another client may already have created."""
         seat.state, seat.why, seat.life = "starting", "its GPU is in use, or it starts still", seat.life + 1
         self.room.note(seat)
         name = f"{seat.node}-{seat.at}-{self.digest[:16]}"
@@ -131,7 +131,7 @@ class Hosts:
         self.call(seat, "opened", seat.actor.open.remote(self.session, self.options["settings"], self.digest, machine))
 
     def call(self, seat, kind, reference, *what):
-        """Makes an event of what comes of a call."""
+        """Queues the result of a remote call as an event."""
         event = (seat, seat.life, *what)
         reference.future().add_done_callback(lambda done: self.events.put((kind, (*event, done))))
 
@@ -157,7 +157,8 @@ class Hosts:
             self.keep_alike(seat)
 
     def keep_alike(self, seat):
-        """What was found out under other versions is no answer to the same question."""
+        """Leaves a seat out whose software versions differ from the others', because results would not be
+        comparable."""
         found = versions(seat.ready["environment"])
         if found != self.versions:
             seat.actor.close.remote(self.session)
@@ -169,7 +170,7 @@ class Hosts:
         print(f"pool: {seat.place['node']} is left out: {why}", file=sys.stderr, flush=True)
 
     def send_program(self, seat):
-        """Puts the program into the object store, once; Ray brings it to a node once."""
+        """Puts the program into the object store once; Ray copies it to each node once."""
         if self.program is None:
             with open(self.options["binary"], "rb") as file:
                 self.program = [ray.put(part) for part in iter(lambda: file.read(PART), b"")]
@@ -183,17 +184,17 @@ class Hosts:
         self.open(seat)
 
     def lose(self, seat, life, why):
-        """An actor, its node or the way there is gone. It is asked for again after a pause, as long as the node is
-        there."""
+        """Marks a seat as lost: its actor, node or connection failed. It is retried after a pause while the node
+        exists."""
         if life == seat.life and seat.state != "lost":
             seat.state, seat.why, seat.again = "lost", why, time.monotonic() + seat.pause
             seat.pause = min(2 * seat.pause, LONGEST_PAUSE)
             self.room.note(seat)
 
     def look(self):
-        """Starts again what is due; returns those that were lost by their silence."""
+        """Restarts the seats that are due, and returns those that were lost because they do not answer."""
         now, silent = time.monotonic(), []
-        # While the program was sent, or this machine slept, nobody could be heard.
+        # While the program was sent, or this machine slept, no answers could arrive.
         gap, self.looked = now - self.looked, now
         for seat in self.seats.values():
             seat.heard += gap if gap > DEAF else 0
@@ -205,11 +206,11 @@ class Hosts:
         return silent
 
     def tick(self):
-        """Seconds between two rounds; well below the silences, up to 2,000 GPUs."""
+        """The seconds between two rounds of messages; far below the limits of silence for up to 2,000 GPUs."""
         return max(TICK, len(self.seats) / CALLS)
 
     def tell(self, queued):
-        """Tells the hosts that this client is there, and asks for the nodes on a thread of its own."""
+        """Tells the hosts that this client is alive, and asks Ray for the nodes on a thread of its own."""
         for seat in self.ready():
             self.call(seat, "heard", seat.actor.alive.remote(self.session, queued))
         if not self.is_looking:
@@ -221,7 +222,7 @@ class Hosts:
             return
         if error := done.exception():
             return self.lose(seat, life, first_line(error))
-        # Clients that share a GPU have less of it each.
+        # Clients that share a GPU divide its places.
         seat.heard, seat.places = time.monotonic(), max(1, seat.most // max(1, done.result()))
         self.room.note(seat)
 
@@ -229,7 +230,7 @@ class Hosts:
         return [seat for seat in self.seats.values() if seat.state == "ready"]
 
     def hello(self, passed):
-        """What there is, once all have answered, or some have and the others take much longer."""
+        """The first message, once all seats have answered, or some have and the others take much longer."""
         ready, states = self.ready(), {seat.state for seat in self.seats.values()}
         if not ready:
             if states and states <= {"unfit"}:
@@ -251,7 +252,8 @@ class Hosts:
         return "; ".join([f"no {self.model} of the pool can judge {when}".strip(), *sorted(set(reasons))])
 
     def leave(self):
-        """Ends this client's workers. A host that nobody has heard of yet would wait for its GPU for ever."""
+        """Ends this client's workers. A host that has not started yet is killed, since it would wait forever for its
+        GPU."""
         closing = []
         for seat in self.seats.values():
             if seat.actor and seat.state in ("ready", "starting"):

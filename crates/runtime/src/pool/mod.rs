@@ -1,7 +1,6 @@
-//! A pool of GPUs: a Ray cluster, spoken to by a Python process of ours that holds the connection.
+//! Pools of GPUs: Ray clusters, accessed through a Python client process that holds the connection.
 //!
-//! Rust speaks to that process as to a `warpsmith worker` (`evaluate/remote.rs`); `client.py` says what it does with
-//! the frames.
+//! Rust exchanges frames with that process as with a `warpsmith worker`; `client.py` distributes them over the cluster.
 
 mod status;
 
@@ -16,7 +15,7 @@ pub use status::{Host, Node, Session, Status, StatusError, status};
 
 use crate::python::{BYTECODE, ScriptError, unpack_scripts};
 
-/// The program: its files and their texts, the one that is started first.
+/// The Python files of the client with their texts; the first is the one to start.
 const SCRIPTS: &[(&str, &str)] = &[
     ("warpsmith_pool.py", include_str!("client.py")),
     ("warpsmith_pool_connection.py", include_str!("connection.py")),
@@ -29,22 +28,22 @@ const SCRIPTS: &[(&str, &str)] = &[
     BYTECODE,
 ];
 
-/// How often a client is started that ends without a word: Ray loses connections now and then.
+/// How often a client is started if it ends without an answer, because Ray sometimes loses connections.
 pub const STARTS: u32 = 3;
 
-/// A cluster, and what is wanted of it.
+/// A cluster and the requirements on its workers.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Pool {
     /// `auto`, `ray://host:port` or `host:port`.
     pub address: String,
-    /// The GPU model, as Ray calls it; empty for the one that there is most of.
+    /// The GPU model by Ray's name; empty for the most frequent model.
     pub gpu: String,
-    /// What the workers there are to read as their settings.
+    /// The text of the workers' settings file.
     pub settings: String,
 }
 
 impl Pool {
-    /// The pool that the settings name, if they name one. Workers there go by these limits.
+    /// The pool in the settings, if any. Its workers use the limits of these settings.
     #[must_use]
     pub fn of(settings: &config::EvaluatorSettings) -> Option<Self> {
         if settings.pool.is_empty() {
@@ -57,26 +56,26 @@ impl Pool {
     }
 }
 
-/// Why the client does not start.
+/// Why the client cannot be started.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
-    /// There is no place for it.
+    /// The Python files cannot be written.
     #[error(transparent)]
     Script(#[from] ScriptError),
-    /// The path of this program is not known, so it cannot be sent.
+    /// The path of this program is unknown, so the program cannot be sent to the pool.
     #[error("the program cannot find itself to be sent to the pool: {0}")]
     Itself(io::Error),
-    /// The interpreter does not start.
+    /// The interpreter cannot be started.
     #[error("{python} does not start: {source}; set `python` in warpsmith.toml to the project's interpreter")]
     Python {
         /// The interpreter.
         python: String,
-        /// What the system said.
+        /// The operating system's error.
         source: io::Error,
     },
 }
 
-/// What the client is told when it starts.
+/// The client's options, passed as JSON on its command line.
 #[derive(Serialize)]
 struct Options<'a> {
     #[serde(rename = "do")]
@@ -84,20 +83,21 @@ struct Options<'a> {
     address: &'a str,
     gpu: &'a str,
     settings: &'a str,
-    /// What the nodes run.
+    /// The program that the nodes run.
     binary: PathBuf,
     /// Seconds within which the pool must be ready.
     start: f64,
-    /// Whether a link was there before: a cluster that restarts is waited for.
+    /// Whether there was a connection before; the client then waits for a cluster that restarts.
     again: bool,
 }
 
 impl Pool {
-    /// Starts the client, whose standard streams then carry what a worker's do. If there was one before, it had the GPU
-    /// model `earlier`, and no other is compared with that.
+    /// Starts the client, which speaks a worker's protocol on its standard streams. `earlier` is the GPU model of the
+    /// client before, if any; the new client must use the same model, because results of different models are not
+    /// comparable.
     ///
     /// # Errors
-    /// [`ClientError`] says what is missing.
+    /// Returns [`ClientError`] when the client cannot be started.
     pub fn client(&self, python: &Path, start: Duration, earlier: Option<&str>) -> Result<Child, ClientError> {
         self.start(python, "judge", start, earlier)
     }
@@ -118,10 +118,10 @@ impl Pool {
     }
 }
 
-/// Whether this can be the address of a pool.
+/// Checks the syntax of a pool's address.
 ///
 /// # Errors
-/// A sentence that says what can.
+/// Returns a sentence about valid addresses when this is none.
 pub fn check_address(address: &str) -> Result<(), String> {
     let place = address.strip_prefix("ray://").unwrap_or(address);
     let port = place

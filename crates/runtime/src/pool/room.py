@@ -1,11 +1,11 @@
-"""Which GPUs have room for another candidate. Asked for each one, so it does not look at all of them."""
+"""An index of the GPUs by free room for candidates, so that finding the best does not visit all GPUs."""
 
 import collections
 import statistics
 
-# Steps in which it is told how much of a GPU is free.
+# The number of steps in which the free share of a GPU is measured.
 STEPS = 16
-# A worker has at most so many candidates at once, as on a machine of its own.
+# The greatest number of concurrent candidates of a worker, as on a single machine.
 MOST = 16
 # The GPUs of a node have so many together, for their driver does one thing after the other for all of them; but each
 # has some.
@@ -18,7 +18,7 @@ TIMES, KNOWN, LONGER, FEWEST = 4, 64, 5.0, 8
 
 
 def places(cores, gpus):
-    """How many candidates a GPU of a node has at once: no more than its share of the processors compiles."""
+    """How many concurrent candidates a GPU of a node has: no more than its share of the processors can compile."""
     return max(1, min(MOST, max(LEAST, ON_A_NODE // gpus), cores // gpus))
 
 
@@ -29,31 +29,31 @@ def free(seat):
 
 
 class Late:
-    """Who takes much longer than what was judged last."""
+    """Detects evaluations that take much longer than recent ones (stragglers)."""
 
     def __init__(self):
-        # When each was sent, in that order; who has come back is passed over when its turn comes.
+        # The send times in order; evaluations that have been answered are skipped when they are reached.
         self.sent, self.took = collections.deque(), collections.deque(maxlen=KNOWN)
 
     def find(self, now):
-        """Those who have become late since this was asked last."""
+        """Yields the evaluations that have become late since the last call."""
         if len(self.took) < FEWEST or not self.sent or now - self.sent[0][0] <= LONGER:
             return
         limit = max(LONGER, TIMES * statistics.median(self.took))
         while self.sent and now - self.sent[0][0] > limit:
             sent, evaluation = self.sent.popleft()
-            # One that was lost, and sent again, stands in the line twice.
+            # An evaluation that was lost and sent again is in the queue twice.
             if evaluation.sent == sent and evaluation in evaluation.seat.under:
                 yield evaluation
 
 
 class Room:
     def __init__(self):
-        # By the share that is free: who has it, the longest first.
+        # The seats by free share, in the order in which they got it.
         self.shares, self.where = [{} for _ in range(STEPS + 1)], {}
 
     def note(self, seat):
-        """A seat has more room or less."""
+        """Updates the free share of a seat."""
         share = -(-STEPS * max(seat.free(), 0) // seat.places)
         if self.where.get(seat, 0) == share:
             return
@@ -62,7 +62,7 @@ class Room:
             self.shares[share][seat], self.where[seat] = None, share
 
     def most(self, tried):
-        """The seat with the most room, and of those that were tried only where there is no other."""
+        """The seat with the most room; seats that were tried are used only if there is no other."""
         known = None
         for share in reversed(self.shares):
             for seat in share:

@@ -1,14 +1,14 @@
-"""What a cluster has and does, for `warpsmith pool status`."""
+"""The state of a cluster, for `warpsmith pool status`."""
 
 import ray
 from warpsmith_pool_hosts import gpus_of, model_of
 
-# How long hosts may take to answer.
+# How long hosts may take to answer, in seconds.
 PATIENCE = 5
 
 
 def reports():
-    """What the hosts of all clients say."""
+    """The reports of the hosts of all clients, and the number of hosts that did not answer."""
     named = ray.util.list_named_actors(all_namespaces=True)
     actors = [ray.get_actor(one["name"], namespace="warpsmith") for one in named if one["namespace"] == "warpsmith"]
     asked = [actor.report.remote() for actor in actors]

@@ -1,4 +1,4 @@
-//! What a cluster has and does.
+//! The state of a cluster, for `warpsmith pool status`.
 
 use std::io::BufReader;
 use std::path::Path;
@@ -10,102 +10,101 @@ use protocol::read_frame;
 
 use super::{ClientError, Pool, STARTS};
 
-/// How long a cluster may take until it lets itself be asked: Ray's client gives up after 30 seconds, and may succeed
-/// after that.
+/// How long to retry the connection: Ray's client gives up after 30 seconds, and a later attempt may succeed.
 const PATIENCE: Duration = Duration::from_secs(80);
 
-/// What a cluster has and does.
+/// The nodes of a cluster and the hosts that run on them.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Status {
     /// The version of Ray.
     pub ray: String,
-    /// GPUs that nobody has asked Ray for.
+    /// The number of GPUs that Ray has not assigned.
     pub free: f64,
     /// The machines.
     pub nodes: Vec<Node>,
-    /// What judges there, for all clients: one for each GPU in use.
+    /// The hosts of all clients, one for each GPU in use.
     pub hosts: Vec<Host>,
-    /// How many of them do not answer: they wait for their GPU, or are gone.
+    /// The number of hosts that do not answer, because they wait for their GPU or have failed.
     pub silent: usize,
 }
 
-/// A machine.
+/// A machine of the cluster.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Node {
-    /// Ray's name for it.
+    /// Ray's id of the node.
     pub id: String,
-    /// Its name and address.
+    /// The host name and address.
     pub name: String,
-    /// Whether it is there.
+    /// Whether Ray considers the node alive.
     pub alive: bool,
-    /// Its GPU model, as Ray calls it.
+    /// The GPU model by Ray's name.
     pub model: String,
-    /// GPUs.
+    /// The number of GPUs.
     pub gpus: usize,
-    /// Processor cores.
+    /// The number of processor cores.
     pub cores: usize,
 }
 
-/// What judges on a GPU.
+/// The host actor of a GPU, which judges candidates.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Host {
     /// The node, by [`Node::id`].
     pub id: String,
     /// The node's name and address.
     pub node: String,
-    /// The GPU, as its driver calls it.
+    /// The driver's name of the GPU.
     pub gpu: String,
-    /// Which of the node's it is, as Ray counts them. Hosts of earlier releases do not say.
+    /// The index of the GPU on its node, as Ray counts; empty for hosts of earlier releases.
     #[serde(default)]
     pub number: String,
-    /// Its clients.
+    /// The host's clients.
     pub sessions: Vec<Session>,
-    /// How many verdicts it has given.
+    /// The number of verdicts since it started.
     pub done: u64,
-    /// How many workers have ended by themselves.
+    /// The number of workers that ended unexpectedly.
     pub failures: u64,
-    /// For how long it has been there.
+    /// The time since it started, in seconds.
     pub seconds: f64,
 }
 
 /// A client of a GPU.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Session {
-    /// The client.
+    /// The client's id.
     pub session: String,
-    /// Candidates that are being judged for it here.
+    /// The number of its candidates that are being judged on this GPU.
     pub busy: usize,
-    /// Candidates of it that wait for any GPU, as it said last.
+    /// The number of its candidates that wait for any GPU, as it last reported.
     pub queued: usize,
-    /// How many verdicts it got here.
+    /// The number of verdicts that it got from this host.
     pub done: u64,
 }
 
-/// Why nothing is known of a pool.
+/// Why the state of a pool is unknown.
 #[derive(Debug, thiserror::Error)]
 pub enum StatusError {
     /// The client cannot be started.
     #[error(transparent)]
     Client(#[from] ClientError),
-    /// The client says why.
+    /// The client cannot use the pool, for this reason.
     #[error("{0}")]
     Unfit(String),
-    /// The client ended without a word.
+    /// The client ended without an answer.
     #[error("the process that asks the pool ended without an answer; what it printed may say why")]
     Ended,
 }
 
-/// What the client says.
+/// The client's answer.
 #[derive(Deserialize)]
 enum Said {
     Status(Status),
     Unfit { reason: String },
 }
 
-/// Asks a pool what it has and does. Blocks for seconds.
+/// Queries the state of a pool. Blocks for seconds.
 ///
 /// # Errors
-/// [`StatusError`] says what is missing.
+/// Returns [`StatusError`] when the client cannot be started or the pool cannot be used.
 pub fn status(pool: &Pool, python: &Path) -> Result<Status, StatusError> {
     let since = Instant::now();
     let mut asked = ask(pool, python);
@@ -122,7 +121,7 @@ fn ask(pool: &Pool, python: &Path) -> Result<Status, StatusError> {
     let mut process = pool.start(python, "status", PATIENCE, None)?;
     let stdout = process.stdout.take();
     let said = stdout.map(|stdout| read_frame(&mut BufReader::new(stdout)));
-    // It has said what it has to say.
+    // The answer is complete, so the exit status does not matter.
     let _ = process.wait();
     match said {
         Some(Ok(Some(Said::Status(status)))) => Ok(status),

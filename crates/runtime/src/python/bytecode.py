@@ -23,7 +23,7 @@ def kept(packages, folder):
         yield place
     finally:
         if place:
-            # Others may have theirs beside their files.
+            # Later imports may use the bytecode beside their files.
             sys.pycache_prefix, sys.dont_write_bytecode = None, writes_none
 
 
@@ -51,7 +51,7 @@ def made(packages, folder):
         for other in os.listdir(own):
             if os.path.join(own, other) != place:
                 shutil.rmtree(os.path.join(own, other), ignore_errors=True)
-    # Whoever may write there would say what we run.
+    # A folder that others can write to would let them choose the code that this process runs.
     found = [os.stat(one) for one in (os.path.dirname(folder), folder, own, place)]
     return place if all(one.st_uid == os.getuid() and not one.st_mode & 0o002 for one in found) else None
 
@@ -61,5 +61,5 @@ def named(texts):
 
 
 def beside(script):
-    """The folder of it, for a program that was unpacked."""
+    """The bytecode folder beside the folder of an unpacked program."""
     return os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(script)))), "bytecode")

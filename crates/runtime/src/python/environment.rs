@@ -1,4 +1,4 @@
-//! Which Python a project uses and which Triton is installed there, read off the file system: nothing is executed.
+//! The Python environment of a project and its version of Triton, found in the file system without running anything.
 
 mod candidates;
 mod managers;
@@ -11,29 +11,29 @@ use std::time::SystemTime;
 use config::{Loaded, Settings};
 use model::api::{Certainty, Target, Version, VersionError};
 
-/// A Python interpreter with what is installed for it.
+/// A Python interpreter and its installed packages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Environment {
-    /// The interpreter to start. For one named in the settings it need not exist.
+    /// The interpreter to start. If the settings name it, it may not exist.
     pub python: PathBuf,
-    /// What named it.
+    /// Where the interpreter was found.
     pub origin: Origin,
-    /// The folders with its packages, in the order in which Python searches them.
+    /// The folders of its packages, in the order in which Python searches them.
     pub site_packages: Vec<PathBuf>,
-    /// The Triton installed there.
+    /// The installed version of Triton, if any.
     pub triton: Option<Version>,
-    /// Whether that is a published release, not a snapshot such as `3.5.0+git1a2b3c` that may have other names.
+    /// Whether that is a published release. A snapshot such as `3.5.0+git1a2b3c` may have another API.
     pub release: bool,
-    /// When it was installed, as far as the file system knows.
+    /// When Triton was installed, from the modification time of its metadata.
     pub installed: Option<SystemTime>,
 }
 
-/// What named an interpreter.
+/// Where an interpreter was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
     /// The setting `python`.
     Settings,
-    /// What the user chose in the editor.
+    /// The interpreter that the user chose in the editor.
     Editor,
     /// The variable `VIRTUAL_ENV`.
     VirtualEnv,
@@ -45,14 +45,14 @@ pub enum Origin {
     Uv,
     /// Poetry's environment of the project.
     Poetry,
-    /// What PDM notes beside the project's file.
+    /// The path in PDM's file `.pdm-python`.
     Pdm,
     /// The variable `PATH`.
     Path,
 }
 
 impl Origin {
-    /// What named it, as it stands behind a path in brackets.
+    /// The origin as text, to be shown in brackets after a path.
     #[must_use]
     pub fn text(self) -> &'static str {
         match self {
@@ -69,26 +69,27 @@ impl Origin {
     }
 }
 
-/// For what an interpreter is looked for, and what was said about it.
+/// The parameters of a search for an interpreter.
 #[derive(Clone, Copy, Debug)]
 pub struct Search<'a> {
-    /// A file or a folder.
+    /// The file or folder whose interpreter is sought.
     pub start: &'a Path,
-    /// The root of its workspace.
+    /// The root of the workspace.
     pub root: &'a Path,
     /// The setting `python`, relative to the root.
     pub settings: Option<&'a Path>,
-    /// What the user chose in the editor.
+    /// The interpreter that the user chose in the editor.
     pub editor: Option<&'a Path>,
 }
 
-/// Looks up an environment variable; tests have their own.
+/// A function that looks up an environment variable; tests pass their own.
 pub type Variables<'a> = &'a dyn Fn(&str) -> Option<OsString>;
 
 impl Environment {
-    /// The environment of a file or folder. The setting `python` is taken as it is. Else it is the first that has
-    /// Triton, or the first, of: what was chosen in the editor, `VIRTUAL_ENV`, `.venv` or `venv` from `start` up to
-    /// `root`, `CONDA_PREFIX`, those of uv, Poetry and PDM, `python3` and `python` on `PATH`.
+    /// Finds the environment of a file or folder. The setting `python` is used without a check. Otherwise the
+    /// candidates are, in this order: the editor's choice, `VIRTUAL_ENV`, `.venv` or `venv` from `start` up to `root`,
+    /// `CONDA_PREFIX`, the environments of uv, Poetry and PDM, `python3` and `python` on `PATH`. The first with Triton
+    /// wins, else the first.
     #[must_use]
     pub fn find(search: &Search<'_>, env: Variables<'_>) -> Option<Self> {
         if let Some(python) = search.settings {
@@ -107,7 +108,7 @@ impl Environment {
         first
     }
 
-    /// The environment of `folder` under the settings that hold there, with the variables of this process.
+    /// The environment of `folder` by its settings and this process's environment variables.
     #[must_use]
     pub fn of_project(loaded: &Loaded, folder: &Path) -> Option<Self> {
         let root = loaded.project(folder);
@@ -115,7 +116,7 @@ impl Environment {
         Self::find(&Search { start: folder, root: &root, settings, editor: None }, &|name| std::env::var_os(name))
     }
 
-    /// The version of a distribution that is installed there.
+    /// The installed version of a distribution, if any.
     #[must_use]
     pub fn version_of(&self, distribution: &str) -> Option<String> {
         self.site_packages.iter().find_map(|folder| packages::installed(folder, distribution))
@@ -129,10 +130,11 @@ impl Environment {
     }
 }
 
-/// The Triton version to check against: the one in the settings, else the installed one, else the newest, assumed.
+/// The version of Triton to check against: the one in the settings, else the installed one, else the newest as an
+/// assumption.
 ///
 /// # Errors
-/// [`VersionError`] when the settings name something that is no version.
+/// Returns [`VersionError`] when the setting is no valid version.
 pub fn target_for(settings: &Settings, environment: Option<&Environment>) -> Result<Target, VersionError> {
     if let Some(version) = &settings.triton_version {
         return Ok(Target::of(version.parse()?));

@@ -1,4 +1,4 @@
-//! A forker in the user's interpreter, seen from the server: runners and comparers come from it.
+//! The server's handle of a forker: a warm process in the user's interpreter that forks runners and comparers.
 
 #![expect(unsafe_code, reason = "the forker's end of the pipe is handed over before it starts")]
 
@@ -29,40 +29,40 @@ use super::ending::end_within;
 use super::module::{ModuleError, bootstrap, cache_folder, unpack};
 use super::strays::{MARK_ENV, end_marked, mark};
 
-/// How long the imports of torch and Triton may take.
+/// The time limit for the imports of torch and Triton.
 const START_LIMIT: Duration = Duration::from_secs(180);
-/// How long a forker may take to end its children and itself once its pipe is closed.
+/// The time limit for a forker to end its children and itself after its pipe is closed.
 const END_LIMIT: Duration = Duration::from_secs(6);
-/// After how long a forker that nobody waits for is told, by a process that goes on.
+/// The delay before an abandoned forker is ended, if this process continues.
 const TOLD_AFTER: Duration = Duration::from_millis(300);
 
-/// Why there is no forker, or no child of it.
+/// Why a forker or one of its children cannot be started or used.
 #[derive(Debug, thiserror::Error)]
 pub enum ForkerError {
-    /// The module is missing.
+    /// The worker module is missing or cannot be unpacked.
     #[error(transparent)]
     Module(#[from] ModuleError),
-    /// The interpreter does not start.
+    /// The interpreter cannot be started.
     #[error("cannot start {python}: {source}; set `python` in warpsmith.toml to the project's interpreter")]
     Start {
         /// The interpreter.
         python: String,
-        /// What the system said.
+        /// The operating system's error.
         source: io::Error,
     },
-    /// It says that it cannot work.
+    /// The forker reports that it cannot work, for this reason.
     #[error("{0}")]
     Unfit(String),
-    /// It was not wanted any more before it was ready.
+    /// The start was cancelled before the forker was ready.
     #[error("the worker was cancelled while it imported torch and Triton")]
     Cancelled,
-    /// It did not get ready.
+    /// The imports exceeded their time limit.
     #[error("the worker did not import torch and Triton within {} s; is the interpreter on a slow disk?", START_LIMIT.as_secs())]
     Slow,
-    /// It ended.
+    /// The forker ended; the text is the last part of its output.
     #[error("the worker process ended{0}")]
     Ended(String),
-    /// There is no socket for another child.
+    /// No socket can be created for another child.
     #[error("cannot make a socket for another process: {0}; raise the limit of open files (`ulimit -n`)")]
     Socket(io::Error),
 }
@@ -70,78 +70,79 @@ pub enum ForkerError {
 /// How a child ended.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ended {
-    /// How.
+    /// The kind of end.
     pub how: End,
-    /// The end of what it printed.
+    /// The last part of its output.
     pub output: String,
 }
 
-/// What the children of a forker compute on.
+/// The device on which the children of a forker compute.
 #[derive(Clone, Debug)]
 pub enum On {
-    /// The devices that this process sees.
+    /// All devices that are visible to this process.
     Devices,
-    /// The device of that number alone, counted among those that this process sees.
+    /// One device, by its index among those that are visible to this process.
     Device(usize),
-    /// One device alone, whose number among others nobody needs.
+    /// One device, by its UUID and its device file instead of its index.
     Node {
-        /// As `CUDA_VISIBLE_DEVICES` names it.
+        /// The UUID, in the form of `CUDA_VISIBLE_DEVICES`.
         uuid: String,
-        /// The number of its file.
+        /// The number of its device file.
         node: u32,
     },
-    /// A GPU that is not there, for which they compile.
+    /// A GPU that the machine does not have, for which the children only compile.
     Played(Played),
 }
 
-/// A running forker, for several threads at once. Ends with everything that it started when dropped.
+/// A running forker, shared by several threads. When dropped, it ends with all processes that it started.
 #[derive(Debug)]
 pub struct Forker {
-    /// Taken when dropped.
+    /// The process; taken when dropped.
     process: Option<std::process::Child>,
     shared: Arc<Shared>,
-    /// What it prints. Without a name: whatever ends this process, nothing is left.
+    /// The output of the forker, in an unnamed file that disappears however this process ends.
     log: File,
     environment: Environment,
     unfenced: Vec<String>,
     next: AtomicU64,
-    /// What all that comes from it has in its environment.
+    /// The value of [`MARK_ENV`] in the environment of all its descendants.
     mark: String,
 }
 
-/// A child of a forker. Killed with everything that it started when dropped.
+/// A child of a forker. When dropped, it is killed with all processes that it started.
 #[derive(Debug)]
 pub struct Child {
-    /// Its number.
+    /// The child's id.
     pub id: u64,
-    /// What it serves.
+    /// The socket that the child serves.
     pub stream: UnixStream,
     ends: Receiver<Ended>,
     ended: Option<Ended>,
     shared: Arc<Shared>,
 }
 
-/// What the children need of their forker.
+/// The state that children share with their forker.
 #[derive(Debug)]
 struct Shared {
     control: Mutex<UnixStream>,
-    /// Whether nobody waits for the end of the forker and its children.
+    /// Whether this process no longer waits for the end of the forker and its children.
     is_left: AtomicBool,
-    /// Whom to tell of a child's end; `None` once the forker is gone.
+    /// The receivers of the children's ends by id; `None` once the forker is gone.
     listeners: Mutex<Option<HashMap<u64, Sender<Ended>>>>,
 }
 
 impl Forker {
-    /// Whether it has ended.
+    /// Whether the forker has ended.
     #[must_use]
     pub fn is_gone(&self) -> bool {
         lock(&self.shared.listeners).is_none()
     }
 
-    /// Starts a forker and waits until it has imported what it needs; `waiting` is asked now and then whether to go on.
+    /// Starts a forker and waits until its imports are done. `waiting` is called periodically and returns whether to
+    /// continue.
     ///
     /// # Errors
-    /// [`ForkerError`] when it cannot start, lacks a package, or is not wanted any more.
+    /// Returns [`ForkerError`] when the forker cannot start, lacks a package, or is cancelled.
     pub fn start(python: &Path, on: &On, waiting: &dyn Fn() -> bool) -> Result<Self, ForkerError> {
         let (module, mark) = (unpack()?, mark());
         let start = |source| ForkerError::Start { python: python.display().to_string(), source };
@@ -153,7 +154,7 @@ impl Forker {
             .arg("-c")
             .arg(bootstrap(&module, &format!("forker({fd})")))
             .stdin(Stdio::null())
-            // Ctrl-C is for whoever has started it, who ends it.
+            // Its own process group keeps Ctrl-C from it; this process handles Ctrl-C and ends it.
             .process_group(0)
             // Standard output may be the language server's protocol.
             .stdout(log.try_clone().map_err(start)?)
@@ -204,41 +205,41 @@ impl Forker {
         }
     }
 
-    /// Versions of what it runs on.
+    /// The software versions and the device of the forker.
     #[must_use]
     pub fn environment(&self) -> &Environment {
         &self.environment
     }
 
-    /// Parts of the fence that this system does not have, in words: what a runner can do all the same.
+    /// The actions of runners that the sandbox cannot prevent on this system, as text.
     #[must_use]
     pub fn unfenced(&self) -> &[String] {
         &self.unfenced
     }
 
-    /// The number of the process.
+    /// The process id.
     #[must_use]
     pub fn pid(&self) -> u32 {
         self.process.as_ref().map_or(0, std::process::Child::id)
     }
 
-    /// From now on nobody waits for its children, nor for itself when it is dropped. They are ended when this process
-    /// ends, or a moment after the drop: ending many that use a device keeps its driver busy for seconds, in which this
-    /// process could not end either.
+    /// Stops waiting for the end of the children, and of the forker when it is dropped. They end with this process, or
+    /// shortly after the drop. Ending many processes that use a device keeps the driver busy for seconds, and this
+    /// process could not end during that time.
     pub fn hurry(&self) {
         self.shared.is_left.store(true, Ordering::Relaxed);
     }
 
-    /// Whether nobody waits for it and its children any more.
+    /// Whether [`Self::hurry`] was called.
     #[must_use]
     pub fn is_left(&self) -> bool {
         self.shared.is_left()
     }
 
-    /// Has it remove a folder once it and its children have ended.
+    /// Asks the forker to remove a folder after it and its children have ended.
     ///
     /// # Errors
-    /// [`ForkerError::Ended`] when the forker is gone.
+    /// Returns [`ForkerError::Ended`] when the forker is gone.
     pub fn owns(&self, folder: &Path) -> Result<(), ForkerError> {
         let request = ForkerRequest::Owns { folder: folder.to_owned() };
         write_frame(&mut &*lock(&self.shared.control), &request).map_err(|_| self.gone())
@@ -247,8 +248,8 @@ impl Forker {
     /// Forks a child.
     ///
     /// # Errors
-    /// [`ForkerError`] when the forker is gone, or there are too many open files. A child that could not be forked says
-    /// so by its end.
+    /// Returns [`ForkerError`] when the forker is gone or there are too many open files. If the fork itself fails, the
+    /// child's end is [`End::Unstarted`].
     pub fn spawn(&self, role: Role) -> Result<Child, ForkerError> {
         let (stream, theirs) = UnixStream::pair().map_err(ForkerError::Socket)?;
         let id = self.next.fetch_add(1, Ordering::Relaxed);
@@ -262,7 +263,7 @@ impl Forker {
         Ok(Child { id, stream, ends, ended: None, shared: Arc::clone(&self.shared) })
     }
 
-    /// Ends a child with everything that it started; its [`Child::wait`] hears of it.
+    /// Ends a child and all processes that it started; its [`Child::wait`] then returns.
     pub fn kill(&self, id: u64) {
         self.shared.kill(id);
     }
@@ -272,7 +273,7 @@ impl Forker {
         let length = self.log.metadata().map_or(0, |meta| meta.len());
         let start = length.saturating_sub(4 * SHOWN as u64);
         let mut log = vec![0; (length - start) as usize];
-        // Elsewhere in the file it may be written at the same time.
+        // Another process may write to the file at the same time, so this reads at an offset and does not seek.
         let read = self.log.read_at(&mut log, start).unwrap_or(0);
         let log = String::from_utf8_lossy(&log[..read]);
         let log = log.trim();
@@ -282,7 +283,8 @@ impl Forker {
 }
 
 impl Drop for Forker {
-    /// Closing the pipe lets the forker end its children; one that does not is killed, and their keepers end them then.
+    /// Closes the pipe, so that the forker ends its children. A forker that does not end is killed; the supervisors of
+    /// its children then end them.
     fn drop(&mut self) {
         let Some(process) = self.process.take() else { return };
         let (shared, mark) = (Arc::clone(&self.shared), std::mem::take(&mut self.mark));
@@ -290,7 +292,7 @@ impl Drop for Forker {
         let finish = move || {
             end(process, &shared);
             if was_gone {
-                // Whoever ended it may have ended the keepers of its children with it.
+                // The supervisors of its children may have been killed together with it.
                 end_marked(&mark);
             }
         };
@@ -310,10 +312,10 @@ fn end(process: std::process::Child, shared: &Shared) {
 }
 
 impl Child {
-    /// How it ended; `None` when it has not within the time.
+    /// Waits for the end of the child; `None` if it has not ended within the time.
     ///
     /// # Errors
-    /// [`ForkerError::Ended`] when the forker is gone, and the child with it.
+    /// Returns [`ForkerError::Ended`] when the forker is gone, and the child with it.
     pub fn wait(&mut self, timeout: Duration) -> Result<Option<Ended>, ForkerError> {
         if self.ended.is_none() {
             self.ended = match self.ends.recv_timeout(timeout) {
@@ -325,13 +327,13 @@ impl Child {
         Ok(self.ended.clone())
     }
 
-    /// Whether nobody waits for it and its forker any more: it ends with that.
+    /// Whether [`Forker::hurry`] was called: the child then ends with its forker.
     #[must_use]
     pub fn is_left(&self) -> bool {
         self.shared.is_left()
     }
 
-    /// Ends it with everything that it started; [`Self::wait`] hears of it.
+    /// Ends the child and all processes that it started; [`Self::wait`] then returns.
     pub fn kill(&self) {
         self.shared.kill(self.id);
     }
@@ -354,21 +356,21 @@ impl Shared {
         if self.is_left() {
             return; // with all others, soon
         }
-        // A forker that is gone has ended it already.
+        // If the forker is gone, it has ended the child already.
         let _ = write_frame(&mut &*lock(&self.control), &ForkerRequest::Kill { id });
     }
 }
 
-/// The environment of a forker: no secrets, so that its children find none in its memory either.
+/// The environment variables of a forker, without secrets, so that its children find none in its memory either.
 fn variables(on: &On) -> Vec<(OsString, OsString)> {
     let mut variables: Vec<(OsString, OsString)> =
         std::env::vars_os().filter(|(name, _)| name.to_str().is_some_and(passes)).collect();
     let mut set = |name: &str, value: OsString| variables.push((name.into(), value));
     set("TRITON_CACHE_DIR", cache_folder().join("triton").into());
-    // To import torch's compiler makes a folder, which would stay in the one for temporary files.
+    // Importing torch's compiler creates a folder, which would otherwise stay in the folder for temporary files.
     set("TORCHINDUCTOR_CACHE_DIR", cache_folder().join("inductor").into());
     set(BYTECODE_ENV, cache_folder().join("bytecode").into());
-    // A count of devices must not make a context in the parent that forks.
+    // Counting the devices must not create a CUDA context in the process that forks.
     set("PYTORCH_NVML_BASED_CUDA_CHECK", "1".into());
     if is_simulated() {
         set("TRITON_INTERPRET", "1".into());
@@ -387,7 +389,7 @@ fn variables(on: &On) -> Vec<(OsString, OsString)> {
     variables
 }
 
-/// The device of that number among those that `CUDA_VISIBLE_DEVICES` lets this process see.
+/// The name of a device by its index among those in this process's `CUDA_VISIBLE_DEVICES`.
 fn visible(listed: Option<&str>, device: usize) -> String {
     let name = listed.and_then(|listed| listed.split(',').nth(device)).map(str::trim).filter(|name| !name.is_empty());
     name.map_or_else(|| device.to_string(), str::to_owned)
@@ -400,7 +402,7 @@ fn listen(mut stream: UnixStream, shared: Arc<Shared>) -> Receiver<ForkerReply> 
             match reply {
                 ForkerReply::Ended { id, how, output } => {
                     let listener = lock(&shared.listeners).as_mut().and_then(|listeners| listeners.remove(&id));
-                    // Whoever dropped the child does not want to know.
+                    // The receiver is gone if the child was dropped.
                     let _ = listener.map(|listener| listener.send(Ended { how, output }));
                 }
                 first => {

@@ -1,4 +1,4 @@
-//! The user's interpreter: finding it, and the workers that run in it.
+//! The user's Python interpreter: finding it, and starting workers in it.
 
 mod ending;
 pub mod environment;

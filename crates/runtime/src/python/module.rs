@@ -1,11 +1,11 @@
-//! The worker module that the binary carries: unpacked once, loaded by the user's interpreter.
+//! The embedded worker module, which is unpacked once and loaded by the user's interpreter.
 
 use std::ffi::OsString;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
-/// The extension module, when this binary was built with it.
+/// The bytes of the extension module; `None` if this binary was built without it.
 #[cfg(feature = "embed-worker")]
 const MODULE: Option<&[u8]> = Some(include_bytes!(env!("WARPSMITH_WORKER_SO")));
 #[cfg(not(feature = "embed-worker"))]
@@ -17,17 +17,17 @@ pub enum ModuleError {
     /// The binary was built without it.
     #[error("this build of warpsmith has no worker; build it with the feature `embed-worker`")]
     Missing,
-    /// It cannot be unpacked.
+    /// The module cannot be written.
     #[error("cannot write the worker to {path}: {source}; set XDG_CACHE_HOME to a folder that can be written")]
     Unpack {
-        /// Where it should go.
+        /// The path of the unpacked module.
         path: PathBuf,
-        /// What the system said.
+        /// The operating system's error.
         source: io::Error,
     },
 }
 
-/// Warpsmith's folder for things that can be made again: `$XDG_CACHE_HOME/warpsmith`, else `~/.cache/warpsmith`.
+/// Warpsmith's cache folder: `$XDG_CACHE_HOME/warpsmith`, else `~/.cache/warpsmith`.
 #[must_use]
 pub fn cache_folder() -> PathBuf {
     let home = || env::var_os("HOME").map(|home| Path::new(&home).join(".cache"));
@@ -35,7 +35,7 @@ pub fn cache_folder() -> PathBuf {
     base.unwrap_or_else(env::temp_dir).join("warpsmith")
 }
 
-/// Warpsmith's folder for what it has found out: `$XDG_STATE_HOME/warpsmith`, else `~/.local/state/warpsmith`.
+/// Warpsmith's folder for persistent state: `$XDG_STATE_HOME/warpsmith`, else `~/.local/state/warpsmith`.
 #[must_use]
 pub fn state_folder() -> PathBuf {
     let home = || env::var_os("HOME").map(|home| Path::new(&home).join(".local/state"));
@@ -43,10 +43,10 @@ pub fn state_folder() -> PathBuf {
     base.unwrap_or_else(env::temp_dir).join("warpsmith")
 }
 
-/// Path of the module, unpacked under the hash of its contents if it is not there yet.
+/// Unpacks the module under the hash of its contents unless it is there, and returns its path.
 ///
 /// # Errors
-/// [`ModuleError`] when there is no module or no place for it.
+/// Returns [`ModuleError`] when this binary has no module or the module cannot be written.
 pub(super) fn unpack() -> Result<PathBuf, ModuleError> {
     let bytes = MODULE.ok_or(ModuleError::Missing)?;
     let folder = cache_folder().join("worker");
@@ -57,7 +57,7 @@ pub(super) fn unpack() -> Result<PathBuf, ModuleError> {
     Ok(path)
 }
 
-/// Writes a file. Renamed into place: of those that start together, threads or processes, none sees half of it.
+/// Writes a file and renames it into place, so that no other thread or process sees a part of it.
 pub(super) fn keep(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let folder = path.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(folder)?;
@@ -67,15 +67,15 @@ pub(super) fn keep(path: &Path, bytes: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// Python code that loads the module, unpacked if need be, and makes `call` of it.
+/// Python code that loads the module and runs `call` on it; the module is unpacked first if necessary.
 ///
 /// # Errors
-/// [`ModuleError`] when there is no module or no place for it.
+/// Returns [`ModuleError`] when this binary has no module or the module cannot be written.
 pub fn module_call(call: &str) -> Result<String, ModuleError> {
     Ok(bootstrap(&unpack()?, call).to_string_lossy().into_owned())
 }
 
-/// Python code that loads the module and makes `call` of it.
+/// Python code that loads the module and runs `call` on it.
 ///
 /// Nothing is imported from the current folder, which `-c` puts first. The version is asked first: an interpreter older
 /// than the stable interface it was built for would crash.

@@ -1,4 +1,4 @@
-//! Running the user's own command under the recorder.
+//! The command line that runs a command of the user under the recorder.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -11,10 +11,10 @@ use super::module::{ModuleError, bootstrap, unpack};
 /// Why a command cannot be recorded.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordError {
-    /// The module is missing.
+    /// The worker module is missing or cannot be unpacked.
     #[error(transparent)]
     Module(#[from] ModuleError),
-    /// It is not a Python program.
+    /// The command is not a Python program.
     #[error("cannot record `{0}`; give a Python command: `python FILE …`, `python -m MODULE …` or `pytest …`")]
     NotPython(String),
 }
@@ -25,7 +25,7 @@ pub enum RecordError {
 /// module of `python`, the project's interpreter.
 ///
 /// # Errors
-/// [`RecordError`] when the command is no Python program.
+/// Returns [`RecordError`] when the command is no Python program.
 pub fn record_command(command: &[OsString], python: &Path, config: &Path) -> Result<Command, RecordError> {
     let not_python = || RecordError::NotPython(command.join(OsStr::new(" ")).to_string_lossy().into_owned());
     let (program, rest) = command.split_first().ok_or_else(not_python)?;
@@ -53,7 +53,7 @@ pub fn record_command(command: &[OsString], python: &Path, config: &Path) -> Res
     Ok(recorded)
 }
 
-/// Where the interpreter's own options end: at the script or at `-m`.
+/// The index at which the interpreter's own options end, which is that of the script or of `-m`.
 fn first_argument(args: &[OsString]) -> Option<usize> {
     let mut at = 0;
     while let Some(arg) = args.get(at).and_then(|arg| arg.to_str()) {

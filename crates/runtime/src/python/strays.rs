@@ -1,7 +1,7 @@
-//! Processes that stay where those that would have ended them were killed, too.
+//! Ending stray processes: those whose supervisors were killed.
 //!
-//! NVIDIA's tools start processes of their own. One of `compute-sanitizer`'s whose parent was killed waits for its
-//! answer for ever, at the cost of a core (`TreeLauncherSubreaper`, 2026.4).
+//! NVIDIA's tools start processes of their own. A process of `compute-sanitizer` whose parent was killed waits forever
+//! for its answer and occupies a core (`TreeLauncherSubreaper`, 2026.4).
 
 #![expect(unsafe_code, reason = "processes are ended by system calls")]
 
@@ -10,22 +10,22 @@ use std::time::{Duration, SystemTime};
 
 use fence::proc;
 
-/// The variable by which all that comes from a forker is known.
+/// The environment variable that marks all descendants of a forker.
 pub(super) const MARK_ENV: &str = "WARPSMITH_FORKER";
 
-/// Who starts a program shows no environment for a moment: it is looked so often whether somebody is left.
+/// How often processes are searched; a process that is starting a program shows no environment for a moment.
 const LOOKS: usize = 3;
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// A value for the variable that no other forker of this machine has.
+/// A value for [`MARK_ENV`] that no other forker of this machine has.
 pub(super) fn mark() -> String {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_nanos());
     format!("{}-{}-{now}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed))
 }
 
-/// Ends all processes that were started with the variable at this value. For a forker that is gone with the keepers of
-/// its children.
+/// Kills all processes with this value of [`MARK_ENV`]. This is for a forker that was killed together with the
+/// supervisors of its children.
 pub(super) fn end_marked(mark: &str) {
     let variable = format!("{MARK_ENV}={mark}");
     for look in 0..LOOKS {

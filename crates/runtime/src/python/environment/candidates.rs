@@ -1,4 +1,4 @@
-//! Where interpreters may be, best first.
+//! The places where a project's interpreter may be, in order of preference.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -8,7 +8,7 @@ use super::{Origin, Search, Variables, managers};
 
 type Look = fn(&Search<'_>, Variables<'_>) -> Vec<PathBuf>;
 
-/// The places to look at, in this order, for what the settings do not name.
+/// The places to search, in this order, if the settings name no interpreter.
 pub(super) const PLACES: [(Origin, Look); 8] = [
     (Origin::Editor, |search, env| {
         let chosen = search.editor.map(|python| named(python, search, env));
@@ -25,7 +25,8 @@ pub(super) const PLACES: [(Origin, Look); 8] = [
     }),
 ];
 
-/// The interpreter that a setting means: an interpreter, the folder of an environment, or a command on `PATH`.
+/// The interpreter of a setting, which is a path to an interpreter, the folder of an environment, or a command on
+/// `PATH`.
 pub(super) fn named(python: &Path, search: &Search<'_>, env: Variables<'_>) -> PathBuf {
     let is_command = python.components().count() == 1 && !search.root.join(python).exists();
     let command = python.to_str().filter(|_| is_command).and_then(|name| on_path(name, search.start, env));
@@ -68,7 +69,7 @@ fn executable(folder: &Path, name: &str, start: &Path, env: Variables<'_>) -> Op
     let candidates = [name.to_owned(), format!("{name}.exe")];
     let found = candidates.iter().map(|file| folder.join(file)).find(|path| path.is_file())?;
     if folder.file_name() == Some(OsStr::new("shims")) {
-        // pyenv's shims are scripts: the interpreter is the chosen version's.
+        // pyenv's shims are scripts, so the interpreter of the chosen version is used instead.
         return pyenv(folder.parent()?, name, start, env);
     }
     Some(found)

@@ -1,4 +1,4 @@
-//! The environments that uv, Poetry and PDM keep for a project: where they are is computed as these programs do it.
+//! The environments that uv, Poetry and PDM create for a project. Their paths are computed as these programs do it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,15 +8,15 @@ use toml::{Table, Value};
 use super::candidates::in_prefix;
 use super::{Search, Variables};
 
-/// uv: `UV_PROJECT_ENVIRONMENT`, else `.venv`, beside the nearest `uv.lock` (that of a uv workspace may be above the
-/// root).
+/// The environment of uv: `UV_PROJECT_ENVIRONMENT`, else `.venv`, beside the nearest `uv.lock`. The lock file of a uv
+/// workspace may be above the root.
 pub(super) fn uv(search: &Search<'_>, env: Variables<'_>) -> Vec<PathBuf> {
     let Some(project) = above(search.start, "uv.lock") else { return Vec::new() };
     let set = env("UV_PROJECT_ENVIRONMENT").filter(|value| !value.is_empty());
     in_prefix(&project.join(set.unwrap_or_else(|| ".venv".into()))).into_iter().collect()
 }
 
-/// PDM: the file `.pdm-python` holds the path of the interpreter.
+/// The interpreter of PDM, whose path is in the file `.pdm-python`.
 pub(super) fn pdm(search: &Search<'_>, _: Variables<'_>) -> Vec<PathBuf> {
     let noted =
         above(search.start, ".pdm-python").and_then(|folder| fs::read_to_string(folder.join(".pdm-python")).ok());
@@ -24,8 +24,8 @@ pub(super) fn pdm(search: &Search<'_>, _: Variables<'_>) -> Vec<PathBuf> {
     python.into_iter().collect()
 }
 
-/// Poetry: folders called after the project, a hash of its path and the Python version; first the one that was
-/// activated.
+/// The environments of Poetry, named after the project, a hash of its path and the Python version; the activated one
+/// is first.
 pub(super) fn poetry(search: &Search<'_>, env: Variables<'_>) -> Vec<PathBuf> {
     let Some(project) = search.start.ancestors().find(|folder| is_of_poetry(folder)) else { return Vec::new() };
     let Some(name) = table(&project.join("pyproject.toml")).as_ref().and_then(project_name) else { return Vec::new() };
@@ -95,7 +95,7 @@ fn poetry_environments(project: &Path, env: Variables<'_>) -> Option<PathBuf> {
     }
 }
 
-/// What Poetry calls the environments of a project, up to the version: its name, and a hash of where it is.
+/// Poetry's name for the environments of a project, without the version: the project's name and a hash of its path.
 pub(super) fn poetry_name(name: &str, project: &Path) -> String {
     let is_odd = |c: char| " $`!*@\"\\\r\n\t".contains(c);
     let name: String = name.to_lowercase().chars().map(|c| if is_odd(c) { '_' } else { c }).take(42).collect();
@@ -105,7 +105,7 @@ pub(super) fn poetry_name(name: &str, project: &Path) -> String {
     format!("{name}-{hash}")
 }
 
-/// Base 64 for file names, of as many bytes as fill whole groups.
+/// URL-safe Base64 of the complete groups of three bytes; remaining bytes are dropped.
 fn url_safe(bytes: &[u8]) -> String {
     const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
     let groups =

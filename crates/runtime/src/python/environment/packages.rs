@@ -1,4 +1,4 @@
-//! What is installed for an interpreter, read off the file system.
+//! The installed packages of an interpreter, found in the file system.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -9,14 +9,15 @@ use model::api::Version;
 
 use super::Variables;
 
-/// Distributions that install a package `triton`. Others that do (of other vendors) have names of their own in it.
+/// The distributions that install a package `triton`. Forks of other vendors add their own names to it and are not
+/// listed.
 const DISTRIBUTIONS: [&str; 6] =
     ["triton", "pytorch_triton", "triton_windows", "pytorch_triton_rocm", "triton_rocm", "pytorch_triton_xpu"];
 
-/// The folders with an interpreter's packages.
+/// The package folders of an interpreter, in search order.
 pub(super) fn site_packages(python: &Path, env: Variables<'_>) -> Vec<PathBuf> {
     let mut found = Folders::default();
-    // Not resolved: an environment's interpreter is a link to the one that it was made from.
+    // The link is not resolved, because the interpreter of an environment is a link to its base interpreter.
     if let Some(prefix) = prefix_of(python)
         && let Ok(config) = fs::read_to_string(prefix.join("pyvenv.cfg"))
     {
@@ -70,7 +71,7 @@ impl Folders {
         }
     }
 
-    /// The folders of one prefix; those of one Python version when it is known, else of all, newest first.
+    /// Adds the folders of one prefix: those of one Python version if it is known, else of all versions, newest first.
     fn add_prefix(&mut self, prefix: &Path, version: Option<&str>) {
         for lib in [prefix.join("lib"), prefix.join("lib64")] {
             let mut versions: Vec<String> = fs::read_dir(&lib)
@@ -94,7 +95,7 @@ impl Folders {
         self.add(prefix.join("Lib/site-packages"));
     }
 
-    /// The folders of an interpreter that is no virtual environment: the user's own packages, the local ones, its own.
+    /// Adds the folders of an interpreter outside of a virtual environment: user packages, `/usr/local`, and its own.
     fn add_system(&mut self, prefix: &Path, version: Option<&str>, env: Variables<'_>) {
         if let Some(home) = env("HOME").filter(|home| !home.is_empty()) {
             self.add_prefix(&Path::new(&home).join(".local"), version);
@@ -106,17 +107,17 @@ impl Folders {
     }
 }
 
-/// What is installed of Triton.
+/// An installed Triton.
 #[derive(Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Installed {
     pub(super) version: Option<Version>,
-    /// Whether that is a published release.
+    /// Whether the version is a published release.
     pub(super) is_release: bool,
     /// When it was installed.
     pub(super) at: Option<SystemTime>,
 }
 
-/// The newest Triton whose metadata lies in a folder.
+/// The newest Triton whose metadata is in a folder.
 pub(super) fn installed_triton(folder: &Path) -> Option<Installed> {
     let mut found = Vec::new();
     for (entry, distribution, version) in distributions(folder) {
@@ -135,7 +136,7 @@ pub(super) fn installed(folder: &Path, distribution: &str) -> Option<String> {
     distributions(folder).find(|(_, found, _)| found == distribution).map(|(.., version)| version)
 }
 
-/// The distributions whose metadata lies in a folder, with their versions.
+/// The distributions whose metadata is in a folder, with their versions.
 fn distributions(folder: &Path) -> impl Iterator<Item = (fs::DirEntry, String, String)> {
     fs::read_dir(folder).into_iter().flatten().filter_map(|entry| {
         let entry = entry.ok()?;
@@ -146,7 +147,8 @@ fn distributions(folder: &Path) -> impl Iterator<Item = (fs::DirEntry, String, S
     })
 }
 
-/// `3.6.0`, `3.6.0.post1` and `3.6.0+rocm6.4` are; `3.6.0+git1a2b3c`, `3.6.0rc1` and `3.6.0.dev2026` are not.
+/// Whether a version is a published release: `3.6.0`, `3.6.0.post1` and `3.6.0+rocm6.4` are; `3.6.0+git1a2b3c`,
+/// `3.6.0rc1` and `3.6.0.dev2026` are not.
 fn is_release(version: &str) -> bool {
     let (public, local) = version.split_once('+').unwrap_or((version, ""));
     let public = public.replace(".post", ".");
