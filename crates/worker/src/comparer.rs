@@ -1,4 +1,4 @@
-//! The comparer: holds results that runners have given, and says how they differ. Nothing of the user's runs in it.
+//! The comparer: a process that holds the results of runners and compares them. It runs no code of the user.
 #![expect(unsafe_code, reason = "the CUDA driver interface is C")]
 
 use std::collections::HashMap;
@@ -16,12 +16,13 @@ use super::ready::{Held, give_back, is_scarce};
 use super::timing::check;
 use super::{bits, compare, describe, failed, lacks_memory, nodes, raw};
 
-/// Asking what is free takes milliseconds beside other processes: it is asked once in so many times.
+/// Asking the driver for the free memory takes milliseconds while other processes use the device, so only one in this
+/// many checks asks.
 const SELDOM: u32 = 32;
 
 /// Serves the judge until it closes the stream.
 pub(super) fn run(py: Python<'_>, stream: UnixStream) {
-    // What went wrong is in what the process printed.
+    // The error is in the process's output.
     if let Err(error) = serve(py, stream) {
         error.print(py);
     }
@@ -36,7 +37,7 @@ fn serve(py: Python<'_>, mut stream: UnixStream) -> PyResult<()> {
     let device = if simulated { "cpu" } else { "cuda" };
     let mut comparer = Comparer::new(py, device)?;
     if !simulated {
-        // Makes torch's context the current one of this thread.
+        // This makes torch's context the current one of this thread.
         comparer.torch.call_method1("zeros", (1,))?.call_method1("to", (device,))?;
     }
     while let Some(request) = read_frame(&mut stream)? {
@@ -54,12 +55,12 @@ pub(super) struct Comparer<'py> {
     torch: Bound<'py, PyModule>,
     device: &'static str,
     slots: HashMap<u32, Bound<'py, PyList>>,
-    /// What keeps contents of great tensors once.
+    /// The object that keeps the contents of large tensors once.
     once: Bound<'py, PyAny>,
     buffers: Buffers,
-    /// So often more was held ready than needs no question.
+    /// How many times in a row more memory was held unused than is fine without asking.
     held: u32,
-    /// Bytes of the device that torch had when results were last forgotten.
+    /// Bytes of device memory that torch had allocated when results were last forgotten.
     taken: u64,
 }
 
@@ -86,8 +87,8 @@ impl<'py> Comparer<'py> {
                     self.slots.insert(*slot, leaves);
                 }
                 if self.device == "cuda" && kept.iter().any(|(_, results)| results.buffer.is_some()) {
-                    // The runner may overwrite its buffer from now on. Once for all: each time it waits for others.
-                    // SAFETY: no pointers.
+                    // The runner may overwrite its buffer after this. One call for all results, since each waits for
+                    // other processes. SAFETY: no pointers.
                     unsafe { check(sys::cuCtxSynchronize())? };
                 }
                 Ok(ComparerReply::Done)
@@ -98,7 +99,7 @@ impl<'py> Comparer<'py> {
             }
             ComparerRequest::Drop { slots } => {
                 slots.iter().for_each(|slot| drop(self.slots.remove(slot)));
-                // Whoever has nothing to be forgotten wants the memory.
+                // A request that forgets nothing asks for the memory.
                 self.trim(slots.is_empty())?;
                 Ok(ComparerReply::Done)
             }
@@ -138,7 +139,7 @@ impl<'py> Comparer<'py> {
         }
     }
 
-    /// Gives back memory of the device that torch has ready for this process alone, where it is much and runners want it.
+    /// Releases device memory that torch holds unused for this process, where it is much and runners need it.
     fn trim(&mut self, is_wanted: bool) -> PyResult<()> {
         if self.device != "cuda" {
             return Ok(());
@@ -185,7 +186,7 @@ impl<'py> Comparer<'py> {
         Ok(ComparerReply::Differences(all))
     }
 
-    /// Results as the comparing functions take them, with copies of their bytes.
+    /// Results in the form that the comparing functions take, with copies of their bytes.
     fn leaves(&mut self, owner: u64, results: &Exported) -> PyResult<Bound<'py, PyList>> {
         let leaf = compare(self.py)?.getattr("Leaf")?;
         let mut source = results.buffer.as_ref().map(|buffer| self.buffers.open(owner, buffer)).transpose()?;

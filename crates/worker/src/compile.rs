@@ -1,4 +1,4 @@
-//! Compiling a candidate before it gets the device, and watching its launches.
+//! Compiling a candidate's kernels before it gets the device, and recording its launches.
 
 use std::collections::BTreeSet;
 use std::sync::Mutex;
@@ -13,14 +13,14 @@ use super::launch::launch_record;
 use super::replay::Replay;
 use super::{draft, failed, raw, shim};
 
-/// What launches do at present.
+/// The effect of a launch at present.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Mode {
     /// Launch as usual.
     Plain,
-    /// Launch and take a note of it.
+    /// Launch and record the launch.
     Watch,
-    /// Compile for the arguments given and launch nothing.
+    /// Compile for the given arguments and launch nothing.
     CompileOnly,
     /// Do nothing.
     Ghost,
@@ -29,14 +29,14 @@ pub(super) enum Mode {
 struct Watch {
     mode: Mode,
     launches: Vec<LaunchRecord>,
-    /// What the kernels that were launched are called on the device.
+    /// The symbols of the launched kernels on the device.
     symbols: BTreeSet<String>,
     simulated_ms: f64,
-    /// What a kernel needs that the device does not have, in words.
+    /// The resource of which a kernel needs more than the device has, as text.
     excess: Option<String>,
 }
 
-/// The child process judges one candidate on one thread: its state is global.
+/// The child process judges one candidate at a time on one thread, so its state is global.
 static WATCH: Mutex<Watch> = Mutex::new(Watch {
     mode: Mode::Plain,
     launches: Vec::new(),
@@ -49,32 +49,32 @@ fn watch<T>(use_it: impl FnOnce(&mut Watch) -> T) -> T {
     use_it(&mut WATCH.lock().unwrap_or_else(std::sync::PoisonError::into_inner))
 }
 
-/// The launches noted since this was asked last.
+/// The launches that were recorded since the last call.
 pub(super) fn take_launches() -> Vec<LaunchRecord> {
     watch(|watch| std::mem::take(&mut watch.launches))
 }
 
-/// What the kernels that were launched since this was asked last are called on the device.
+/// The symbols of the kernels that were launched since the last call.
 pub(super) fn take_symbols() -> Vec<String> {
     watch(|watch| std::mem::take(&mut watch.symbols)).into_iter().collect()
 }
 
-/// The time that a simulated device says has passed, in milliseconds.
+/// The time in milliseconds that has passed on a simulated device.
 pub(super) fn simulated_ms() -> f64 {
     watch(|watch| watch.simulated_ms)
 }
 
 fn is_interpreted(function: &Bound<'_, PyAny>) -> PyResult<bool> {
-    // Which takes numpy. Who has none interprets nothing.
+    // The interpreter needs numpy; without numpy nothing is interpreted.
     let Ok(interpreter) = function.py().import("triton.runtime.interpreter") else { return Ok(false) };
     function.is_instance(&interpreter.getattr("InterpretedFunction")?)
 }
 
-/// Hooks under the launches, until dropped by [`Self::remove`].
+/// Hooks under the launches, until [`Self::remove`].
 pub(super) struct Hooks<'py>(Vec<(Bound<'py, PyAny>, &'static str, Bound<'py, PyAny>)>);
 
 impl<'py> Hooks<'py> {
-    /// Puts hooks under every launch and sets what launches do.
+    /// Installs hooks under every launch and sets their effect.
     pub(super) fn install(py: Python<'py>, mode: Mode) -> PyResult<Self> {
         let patch = shim(py)?.getattr("patch")?;
         let hook = PyCFunction::new_closure(py, None, None, on_launch)?;
@@ -103,7 +103,7 @@ impl<'py> Hooks<'py> {
         Ok(hooks)
     }
 
-    /// Takes them away.
+    /// Removes the hooks.
     pub(super) fn remove(self) -> PyResult<()> {
         watch(|watch| watch.mode = Mode::Plain);
         self.0.into_iter().rev().try_for_each(|(class, name, original)| class.setattr(name, original))
@@ -122,7 +122,7 @@ fn on_launch(call: &Bound<'_, PyTuple>, _: Option<&Bound<'_, PyDict>>) -> PyResu
     match watch(|watch| watch.mode) {
         Mode::Plain => run(&args, &kwargs),
         Mode::Ghost if is_interpreted(&function)? => Ok(py.None()),
-        // What is compiled is not launched either: see `Hooks`.
+        // Compiling launches nothing either: see `Hooks`.
         Mode::Ghost => run(&args, &kwargs),
         Mode::CompileOnly => {
             let hollow = PyTuple::new(py, args.iter().map(|arg| stand_in(&arg)).collect::<PyResult<Vec<_>>>()?)?;
@@ -140,7 +140,7 @@ fn on_launch(call: &Bound<'_, PyTuple>, _: Option<&Bound<'_, PyDict>>) -> PyResu
         Mode::Watch => {
             let out = run(&args, &kwargs)?;
             let record = launch_record(&function, &kwargs, &args)?;
-            // A kernel may have a name of its own there.
+            // A kernel may have another name on the device.
             let symbol = out.bind(py).getattr("name").and_then(|name| name.extract::<String>()).ok();
             watch(|watch| {
                 watch.symbols.extend(symbol);
@@ -152,7 +152,7 @@ fn on_launch(call: &Bound<'_, PyTuple>, _: Option<&Bound<'_, PyDict>>) -> PyResu
     }
 }
 
-/// What is compiled meanwhile may ask for more than the device has.
+/// Calls `compile`, during which kernels may need more than the device has.
 pub(super) fn forgiving<T>(compile: impl FnOnce() -> T) -> T {
     let before = watch(|watch| watch.excess.take());
     let out = compile();
@@ -160,7 +160,8 @@ pub(super) fn forgiving<T>(compile: impl FnOnce() -> T) -> T {
     out
 }
 
-/// By how much a compiled kernel takes more shared memory than a program can have. Triton says so when it launches it.
+/// By how much a compiled kernel exceeds the shared memory of a program, as text. Triton reports that only when the
+/// kernel is launched.
 fn excess(compiled: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
     let needs: i64 = compiled.getattr("metadata")?.getattr("shared")?.extract()?;
     let driver = compiled.py().import("triton.runtime")?.getattr("driver")?.getattr("active")?;
@@ -170,14 +171,14 @@ fn excess(compiled: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
     Ok((needs > most).then(|| format!("out of resource: {needs} bytes of shared memory, the device has {most}")))
 }
 
-/// A tensor becomes something with its dtype and an aligned address; everything else stays.
+/// Replaces a tensor by an object with its dtype and an aligned address; other values stay.
 fn stand_in<'py>(value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let py = value.py();
-    // Ours have an address without having memory.
+    // Tensors of `raw` have an address without having memory.
     if raw::is_raw(py) || !value.is_instance(&py.import("torch")?.getattr("Tensor")?)? {
         return Ok(value.clone());
     }
-    // Fake tensors have no address: what torch allocates is aligned, an offset into it may not be.
+    // Fake tensors have no address. Torch's allocations are aligned, an offset into one may not be.
     let offset: i64 = value.call_method0("storage_offset")?.extract()?;
     let size: i64 = value.call_method0("element_size")?.extract()?;
     shim(py)?.getattr("FakePointer")?.call1((value.getattr("dtype")?, offset * size))
@@ -185,7 +186,8 @@ fn stand_in<'py>(value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
 
 /// Runs the entry on tensors without contents, so that its kernels are compiled and nothing is launched.
 ///
-/// Kernels that cannot be reached so (values read back) are simply compiled later, under the device's lock.
+/// Kernels that cannot be reached this way, since the code reads values back, are compiled later, while the device is
+/// locked.
 pub(super) fn compile_ahead(
     py: Python<'_>,
     replay: &Replay<'_, '_>,
@@ -220,8 +222,8 @@ pub(super) fn compile_ahead(
     }
 }
 
-/// The simulated device's time for a launch, in milliseconds: a fixed cost for the launch and for each program, and a
-/// price for a number of warps other than 8. It has a known optimum, and no likeness to a real device.
+/// The simulated device's time for a launch, in milliseconds: a fixed cost per launch and per program, and a penalty
+/// for a number of warps other than 8. It has a known optimum and does not resemble a real device.
 fn simulated_cost(launch: &LaunchRecord) -> f64 {
     let programs = launch.grid.iter().product::<i64>().max(1) as f64;
     let warps = launch.keywords.iter().find_map(|(name, value)| match value {

@@ -1,4 +1,5 @@
-//! The warm parent: torch and Triton imported, no CUDA context. It forks runners and comparers when the judge asks.
+//! The forker: a warm parent process that has imported torch and Triton and has no CUDA context. It forks runners and
+//! comparers on the judge's request.
 #![expect(unsafe_code, reason = "processes and descriptors are handled by system calls")]
 
 use std::io;
@@ -19,19 +20,19 @@ use super::keeper::{self, Ended};
 use super::sandbox::Readable;
 use super::{describe, helper, raw};
 
-/// How long keepers may take to end their children once the judge has gone.
+/// How long keepers may take to end their children after the judge has gone.
 const END_LIMIT: Duration = Duration::from_secs(5);
 
-/// A child, seen from here.
+/// A child process, as the forker sees it.
 struct Child {
     id: u64,
-    /// Its keeper.
+    /// The process id of its keeper.
     keeper: i32,
-    /// To its keeper.
+    /// The socket to its keeper.
     leash: UnixStream,
 }
 
-/// Forks children as the judge asks on the stream `fd`, until it closes it.
+/// Forks children as requested on the stream `fd`, until the judge closes it.
 #[pyfunction]
 pub(super) fn forker(py: Python<'_>, fd: i32) -> PyResult<()> {
     // SAFETY: the server hands this descriptor to us alone.
@@ -46,7 +47,7 @@ pub(super) fn forker(py: Python<'_>, fd: i32) -> PyResult<()> {
             return Ok(write_frame(&mut &control, &ForkerReply::Unfit { reason })?);
         }
     };
-    // Objects that are there for good are not looked at again in each child: its memory stays shared.
+    // Frozen objects are skipped by the garbage collector in each child, so their memory stays shared.
     py.import("gc")?.call_method0("freeze")?;
     keeper::adopt_orphans();
     let unfenced = Kernel::running().missing();
@@ -61,7 +62,7 @@ struct Forker {
     control: UnixStream,
     children: Vec<Child>,
     readable: Readable,
-    /// To be removed in the end.
+    /// Folders that are removed in the end.
     folders: Vec<PathBuf>,
 }
 
@@ -79,7 +80,7 @@ impl Forker {
                     Some((ForkerRequest::Owns { folder }, _)) => self.folders.push(folder),
                 }
             }
-            // Those that were spawned just now stand behind the others.
+            // Children that were spawned just now are at the end of the list.
             let ended: Vec<u64> =
                 ready[1..].iter().zip(&self.children).filter(|(ready, _)| **ready).map(|(_, child)| child.id).collect();
             for id in ended {
@@ -88,7 +89,7 @@ impl Forker {
         }
     }
 
-    /// Waits for the judge or the end of a child: which of them is heard.
+    /// Waits for a request of the judge or the end of a child; returns for each descriptor whether it is ready.
     fn wait(&self) -> Vec<bool> {
         let all = std::iter::once(&self.control).chain(self.children.iter().map(|child| &child.leash));
         let entry = |stream: &UnixStream| libc::pollfd { fd: stream.as_raw_fd(), events: libc::POLLIN, revents: 0 };
@@ -112,7 +113,7 @@ impl Forker {
         Ok(self.say(id, Ended { how: End::Unstarted(why.to_owned()), output: String::new() })?)
     }
 
-    /// Lets go of the child: its keeper ends it and tells.
+    /// Closes the socket to the keeper, which then ends the child and reports it.
     fn kill(&self, id: u64) {
         for child in self.children.iter().filter(|child| child.id == id) {
             let _ = child.leash.shutdown(std::net::Shutdown::Write);
@@ -125,7 +126,7 @@ impl Forker {
         let told = read_frame::<Ended>(&mut child.leash);
         let lost = || Ended { how: End::Killed, output: String::new() };
         let ended = told.ok().flatten().unwrap_or_else(lost);
-        // Ended already, or about to; were it neither, it would be gone after this.
+        // The keeper has ended or is about to end.
         let mut status = 0;
         // SAFETY: the keeper is our child and not yet taken leave of; the pointer is of a local.
         unsafe { libc::waitpid(child.keeper, &raw mut status, 0) };
@@ -139,7 +140,7 @@ impl Forker {
         write_frame(&mut &self.control, &ForkerReply::Ended { id, how, output })
     }
 
-    /// Ends what a keeper could not.
+    /// Ends processes that a keeper could not end.
     fn end_strays(&self) {
         for pid in proc::children(std::process::id().cast_signed()) {
             if self.children.iter().all(|child| child.keeper != pid) {
@@ -152,7 +153,7 @@ impl Forker {
         }
     }
 
-    /// Lets go of all children, waits for their keepers, and removes what they wrote.
+    /// Releases all children, waits for their keepers, and removes the children's folders.
     fn end(&mut self) {
         for child in &self.children {
             let _ = child.leash.shutdown(std::net::Shutdown::Write);
@@ -166,7 +167,7 @@ impl Forker {
         }
         self.end_strays();
         for folder in &self.folders {
-            // The judge may have done it.
+            // The judge may have removed it already.
             let _ = std::fs::remove_dir_all(folder);
         }
     }
@@ -183,18 +184,19 @@ fn environment(py: Python<'_>) -> PyResult<Environment> {
     let is_raw = raw::missing_torch(py)?.is_some();
     let torch = if is_raw { String::new() } else { version("torch")? };
     let triton = version("triton")?;
-    // Imported now, so that no child pays for them.
+    // These are imported here, so that no child has to import them.
     let of_torch: &[&str] = if is_raw { &[] } else { &["torch._subclasses.fake_tensor", "torch._dynamo"] };
     for warm in ["triton.language", "triton.runtime", "triton.compiler"].iter().chain(of_torch) {
         py.import(*warm)?;
     }
     import_later(py);
     if is_simulated() {
-        // Where nothing is compiled.
+        // For processes that compile nothing.
         helper(py, "_warpsmith_interpreter", include_str!("interpreter.py"))?.getattr("hasten")?.call0()?;
         return Ok(Environment { python, torch, triton, ..Environment::default() });
     }
-    // Triton's hash of its own files, 0.4 s for each process that compiles; it stands elsewhere in older versions.
+    // Triton hashes its own files, which takes 0.4 s in each process that compiles. The function is in another module
+    // in older versions.
     for module in ["triton.runtime.cache", "triton.compiler.compiler"] {
         if let Ok(key) = py.import(module).and_then(|module| module.getattr("triton_key")) {
             key.call0()?;

@@ -1,7 +1,8 @@
-//! The keeper of one child: watches it, counts and ends what it starts, and says how it ended.
+//! The keeper of one child: it enforces the child's limits, counts and ends the processes that the child starts, and
+//! reports how the child ended.
 //!
-//! A process of its own between the forker and the child. Whatever the child leaves behind falls to its keeper, so what
-//! belongs to whom is never in doubt. Only our own code runs here.
+//! The keeper is a process between the forker and the child. Orphans of the child are re-parented to the keeper, so
+//! that each process belongs to exactly one child. Only our own code runs here.
 #![expect(unsafe_code, reason = "processes, signals and descriptors are handled by system calls")]
 
 use std::fs::File;
@@ -24,31 +25,32 @@ use protocol::write_frame;
 use super::sandbox::{self, Readable};
 use super::{checked, comparer, describe, serve};
 
-/// How often limits are looked at.
+/// How often the limits are checked.
 const WATCH: Duration = Duration::from_millis(20);
-/// Characters that are kept of what a child printed.
+/// The number of characters that are kept of a child's output.
 const OUTPUT_SHOWN: usize = 4000;
-/// A process that the kernel cannot end for so long (a driver holds it) is left to the forker.
+/// A process that the kernel cannot end within this time, for example because a driver blocks it, is left to the
+/// forker.
 const END_LIMIT: Duration = Duration::from_secs(30);
-/// Threads that torch, the driver and the compiler may start, besides a few for each core.
+/// The number of threads that torch, the driver and the compiler may start, besides a few per core.
 const HELPERS: u64 = 64;
 
-/// What a keeper tells the forker, once.
+/// The keeper's only report to the forker.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Ended {
     pub(super) how: End,
     pub(super) output: String,
 }
 
-/// What a child tells its keeper before it runs anything; the descriptor to answer on comes along.
+/// The child's report to its keeper before it runs anything; the descriptor for answering comes along.
 #[derive(Serialize, Deserialize)]
 enum Prepared {
     Ready,
     Failed(String),
 }
 
-/// Forks a child with its keeper. Returns the keeper's number and the leash: it tells of the end, and letting it go ends
-/// the child.
+/// Forks a child with its keeper. Returns the keeper's process id and the socket to the keeper: it delivers the report
+/// of the end, and closing it ends the child.
 pub(super) fn spawn(py: Python<'_>, role: &Role, socket: OwnedFd, readable: &Readable) -> PyResult<(i32, UnixStream)> {
     let (leash, theirs) = UnixStream::pair()?;
     let pid = fork(py)?;
@@ -69,12 +71,12 @@ pub(super) fn spawn(py: Python<'_>, role: &Role, socket: OwnedFd, readable: &Rea
     unsafe { libc::_exit(i32::from(sent.is_err())) }
 }
 
-/// Python's own fork: its hooks run.
+/// Forks through Python, so that Python's hooks for forks run.
 fn fork(py: Python<'_>) -> PyResult<i32> {
     py.import("os")?.call_method0("fork")?.extract()
 }
 
-/// The kernel gives orphans below this process to it.
+/// Makes the kernel re-parent orphans below this process to it.
 pub(super) fn adopt_orphans() {
     // SAFETY: no pointers.
     unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1) };
@@ -109,7 +111,7 @@ fn keep(py: Python<'_>, role: &Role, socket: OwnedFd, readable: &Readable, leash
             }
             kept.attend(leash)
         }
-        // It ended before it could say anything.
+        // The child ended before it reported anything.
         _ => kept.attend(leash),
     };
     kept.end_all();
@@ -117,7 +119,7 @@ fn keep(py: Python<'_>, role: &Role, socket: OwnedFd, readable: &Readable, leash
     Ok(Ended { how, output: tail(&mut kept.output) })
 }
 
-/// In the child: never returns.
+/// Runs the child; never returns.
 fn become_child(
     py: Python<'_>,
     role: &Role,
@@ -131,7 +133,7 @@ fn become_child(
         leave_family(output, keeper)?;
         close_others(&[socket.as_raw_fd(), setup.as_raw_fd()]);
         prepare(py, role, readable, &setup)?;
-        // What it was prepared by is not the child's to keep.
+        // The child must not keep the descriptor that prepared it.
         drop(setup);
         match role {
             Role::Runner(fence) => serve::run(py, UnixStream::from(socket), fence),
@@ -152,10 +154,10 @@ fn become_child(
     }
 }
 
-/// Fences the child in, if it is to be, and tells the keeper.
+/// Puts the child behind the fence, if it has one, and reports to the keeper.
 fn prepare(py: Python<'_>, role: &Role, readable: &Readable, setup: &UnixStream) -> PyResult<()> {
     let fenced = match role {
-        // The driver starts with sockets, which are closed to whatever comes later.
+        // The driver opens sockets when it starts, which the fence forbids later.
         Role::Runner(fence) => serve::warm(py, fence).and_then(|()| sandbox::enter(py, fence, readable)),
         Role::Comparer | Role::Watched(_) => Ok(None),
     };
@@ -167,7 +169,7 @@ fn prepare(py: Python<'_>, role: &Role, readable: &Readable, setup: &UnixStream)
             return Err(error);
         }
     }
-    // What is printed is seen even if the process dies of the next line.
+    // Line buffering keeps the output even if the process dies in the next line.
     let lines = PyDict::new(py);
     lines.set_item("line_buffering", true)?;
     lines.set_item("errors", "backslashreplace")?;
@@ -177,7 +179,7 @@ fn prepare(py: Python<'_>, role: &Role, readable: &Readable, setup: &UnixStream)
     Ok(())
 }
 
-/// A session of its own, an end with its keeper, and its output in the file.
+/// Gives the child its own session, makes it end with its keeper, and sends its output into the file.
 fn leave_family(output: &File, keeper: u32) -> io::Result<()> {
     let nothing = File::open("/dev/null")?;
     // SAFETY: the descriptors are open; no pointers besides.
@@ -196,19 +198,19 @@ fn leave_family(output: &File, keeper: u32) -> io::Result<()> {
     Ok(())
 }
 
-/// A child with everything below it.
+/// A child with all processes below it.
 struct Kept<'f> {
     pid: i32,
     ends: Ends,
     output: File,
     fence: Option<&'f Fence>,
     listener: Option<OwnedFd>,
-    /// Bytes that the child had from the forker when it began.
+    /// Bytes of memory that the child inherited from the forker.
     inherited: u64,
 }
 
 impl Kept<'_> {
-    /// Until the child ends, is too much, or is not wanted any more.
+    /// Watches the child until it ends, exceeds a limit, or is no longer wanted.
     fn attend(&mut self, leash: &UnixStream) -> End {
         let mut looked = Instant::now();
         loop {
@@ -239,7 +241,7 @@ impl Kept<'_> {
         }
     }
 
-    /// Takes leave of the dead; how the child itself ended, if it did.
+    /// Reaps ended processes; returns how the child itself ended, if it did.
     fn reap(&mut self) -> Option<End> {
         self.ends.drain();
         let mut end = None;
@@ -255,14 +257,14 @@ impl Kept<'_> {
         end
     }
 
-    /// A process below wants to start another: it waits until we say so.
+    /// Handles a process below that wants to start another process and waits for permission.
     fn answer(&mut self) -> Option<End> {
         let (fence, listener) = (self.fence?, self.listener.as_ref()?);
         // SAFETY: the structures are zero where the kernel wants them so; the pointers are of locals.
         unsafe {
             let mut asked: libc::seccomp_notif = zeroed();
             if libc::ioctl(listener.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_RECV, &raw mut asked) != 0 {
-                // Who asked is gone.
+                // The asking process has ended.
                 return None;
             }
             if self.below() > fence.processes {
@@ -276,7 +278,7 @@ impl Kept<'_> {
         None
     }
 
-    /// How many processes there are, the child among them.
+    /// The number of processes, including the child.
     fn below(&self) -> u64 {
         proc::descendants(std::process::id().cast_signed()).len() as u64
     }
@@ -300,7 +302,7 @@ impl Kept<'_> {
         most > 0 && self.output.metadata().is_ok_and(|meta| meta.len() >= most)
     }
 
-    /// Ends the child and everything below, until nothing is left.
+    /// Ends the child and all processes below it, until none is left.
     fn end_all(&mut self) {
         let deadline = Instant::now() + END_LIMIT;
         while has_children() && Instant::now() < deadline {
@@ -315,7 +317,7 @@ impl Kept<'_> {
     }
 }
 
-/// The next child of this process that has ended: its number and status.
+/// The next ended child of this process: its process id and status.
 pub(super) fn next_dead() -> Option<(i32, i32)> {
     let mut status = 0;
     // SAFETY: the pointer is of a local.
@@ -331,7 +333,7 @@ fn has_children() -> bool {
     }
 }
 
-/// Waits until one of the descriptors has something, or for so long; what each has.
+/// Waits until one of the descriptors is ready, for at most `most`; returns the events of each.
 fn wait(fds: [RawFd; 3], most: Option<Duration>) -> [i16; 3] {
     let mut polled = fds.map(|fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 });
     let timeout = most.map_or(-1, |most| i32::try_from(most.as_millis()).unwrap_or(i32::MAX));
@@ -340,7 +342,7 @@ fn wait(fds: [RawFd; 3], most: Option<Duration>) -> [i16; 3] {
     polled.map(|entry| entry.revents)
 }
 
-/// Tells of the ends of children.
+/// A descriptor that reports ended children.
 struct Ends(OwnedFd);
 
 impl Ends {
@@ -354,7 +356,7 @@ impl Ends {
         }
     }
 
-    /// In a child, which hears of its own children as usual.
+    /// Restores normal signal delivery in a child.
     fn unwatch(&self) {
         Self::mask(libc::SIG_UNBLOCK);
     }
@@ -382,7 +384,7 @@ impl Ends {
     }
 }
 
-/// Closes all descriptors above the standard ones but these.
+/// Closes all descriptors above the standard ones, except these.
 fn close_others(kept: &[RawFd]) {
     let mut kept: Vec<u32> = kept.iter().map(|fd| fd.cast_unsigned()).collect();
     kept.sort_unstable();
@@ -400,7 +402,7 @@ fn close_range(first: u32, last: u32) {
     if unsafe { libc::syscall(libc::SYS_close_range, first, last, 0) } == 0 {
         return;
     }
-    // Before Linux 5.9.
+    // For Linux before 5.9.
     let open = std::fs::read_dir("/proc/self/fd").into_iter().flatten().flatten();
     let numbers: Vec<u32> = open.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
     for fd in numbers.into_iter().filter(|fd| (first..=last).contains(fd)) {
@@ -409,7 +411,7 @@ fn close_range(first: u32, last: u32) {
     }
 }
 
-/// A file without a name for what a child prints.
+/// An anonymous file in memory for a child's output.
 fn memory_file() -> io::Result<File> {
     // SAFETY: the name is a C string; on success the descriptor is ours.
     unsafe {

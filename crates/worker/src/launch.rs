@@ -1,4 +1,4 @@
-//! Launches of kernels: what is kept of one, and the hooks under all of them.
+//! Kernel launches: the record that is kept of one, and the hooks that observe all of them.
 
 use std::cell::Cell;
 
@@ -12,16 +12,17 @@ use super::values::{describe_plain, dtype_name};
 use super::{failed, shim};
 
 thread_local! {
-    /// Autotuners that are trying configurations on this thread: their launches are no work of the program's.
+    /// The number of autotuners that are trying configurations on this thread. Their launches are not work of the
+    /// program.
     static TUNING: Cell<usize> = const { Cell::new(0) };
 }
 
-/// Whether a launch on this thread is an autotuner's trial.
+/// Whether a launch on this thread is a trial of an autotuner.
 pub(super) fn is_tuning() -> bool {
     TUNING.get() > 0
 }
 
-/// What the hooks of [`patch_launches`] are given: `hook(original, self, args, kwargs)`.
+/// The arguments of the hooks of [`patch_launches`]: `hook(original, self, args, kwargs)`.
 pub(super) struct LaunchCall<'py> {
     original: Bound<'py, PyAny>,
     /// The kernel, or the autotuner or heuristics around it.
@@ -40,21 +41,21 @@ impl<'py> LaunchCall<'py> {
         })
     }
 
-    /// Launches as if there were no hook.
+    /// Launches as without a hook.
     pub(super) fn run(&self) -> PyResult<Py<PyAny>> {
         let all: Vec<_> = std::iter::once(self.function.clone()).chain(self.args.iter()).collect();
         Ok(self.original.call(PyTuple::new(self.args.py(), all)?, Some(&self.kwargs))?.unbind())
     }
 
-    /// Whether it only compiles.
+    /// Whether the call only compiles.
     pub(super) fn is_warmup(&self) -> bool {
         let warmup = self.kwargs.get_item("warmup").ok().flatten();
         warmup.is_some_and(|warmup| warmup.is_truthy().unwrap_or(false))
     }
 }
 
-/// Puts hooks under every launch of this process: `on_kernel` under kernels, `on_wrapper` under autotuners and heuristics
-/// around them. Both are called as [`LaunchCall`] says.
+/// Installs hooks under every launch of this process: `on_kernel` for kernels, `on_wrapper` for the autotuners and
+/// heuristics around them. Both receive the arguments of [`LaunchCall`].
 pub(super) fn patch_launches(
     py: Python<'_>,
     on_kernel: &Bound<'_, PyAny>,
@@ -77,7 +78,7 @@ pub(super) fn patch_launches(
     Ok(())
 }
 
-/// What is to be called: the entry of `module`, which is the loaded file of the original or of a candidate.
+/// The callable of a workload's entry in `module`, the loaded file of the original or of a candidate.
 pub(super) fn callable<'py>(
     py: Python<'py>,
     module: &Bound<'py, PyAny>,
@@ -100,7 +101,7 @@ fn function<'py>(module: &Bound<'py, PyAny>, workload: &Workload) -> PyResult<Bo
             if let Ok(getter) = entry.getattr("fget") {
                 return Ok(getter);
             }
-            // A class method was recorded with its class among the arguments, an autograd function without.
+            // A class method was recorded with its class among the arguments, an autograd function without it.
             let is_apply = workload.entry.ends_with(".apply") || workload.source == Source::Comment;
             let class = entry.getattr("__self__").is_ok_and(|of| of.is_instance_of::<pyo3::types::PyType>());
             if class && !is_apply { entry.getattr("__func__") } else { Ok(entry) }
@@ -108,12 +109,12 @@ fn function<'py>(module: &Bound<'py, PyAny>, workload: &Workload) -> PyResult<Bo
     }
 }
 
-/// What a module holds under a path.
+/// The object in a module at a dotted path.
 pub(super) fn resolve<'py>(module: &Bound<'py, PyAny>, path: &str) -> PyResult<Bound<'py, PyAny>> {
     path.split('.').try_fold(module.clone(), |object, name| object.getattr(name))
 }
 
-/// What launches a kernel by itself, with the grid of the workload. Like any launch it returns nothing.
+/// A callable that launches a kernel by itself, with the workload's grid. Like every launch it returns nothing.
 pub(super) fn launcher<'py>(kernel: Bound<'py, PyAny>, workload: &Workload) -> PyResult<Bound<'py, PyAny>> {
     let py = kernel.py();
     let grid = workload.grid.iter().map(|one| Grid::parse(one)).collect::<Result<Vec<_>, _>>().map_err(failed)?;
@@ -131,7 +132,8 @@ pub(super) fn launcher<'py>(kernel: Bound<'py, PyAny>, workload: &Workload) -> P
     Ok(PyCFunction::new_closure(py, None, None, call)?.into_any())
 }
 
-/// A grid as Triton takes it: numbers, or a function of what a tuner chooses where that is among its names.
+/// A grid in Triton's form: numbers, or a function of the autotuner's configuration where the grid's names belong to
+/// it.
 fn grid_of<'py>(py: Python<'py>, grid: &[Grid], known: Option<&Bound<'py, PyDict>>) -> PyResult<Bound<'py, PyAny>> {
     let known = known.map_or_else(|| Ok(PyDict::new(py)), |known| known.copy())?;
     if let Some(numbers) = numbers(grid, &[known.as_any()]) {
@@ -146,13 +148,13 @@ fn grid_of<'py>(py: Python<'py>, grid: &[Grid], known: Option<&Bound<'py, PyDict
     Ok(PyCFunction::new_closure(py, None, None, call)?.into_any())
 }
 
-/// A grid whose names are looked up in these, one after the other.
+/// The grid with its names looked up in these dictionaries, in this order.
 fn numbers(grid: &[Grid], known: &[&Bound<'_, PyAny>]) -> Option<Vec<i64>> {
     let of = |name: &str| known.iter().find_map(|known| known.get_item(name).ok()?.extract().ok());
     grid.iter().map(|one| one.value(&of)).collect()
 }
 
-/// What is kept of a launch.
+/// The record of a launch.
 pub(super) fn launch_record(
     function: &Bound<'_, PyAny>,
     kwargs: &Bound<'_, PyDict>,
@@ -174,7 +176,7 @@ pub(super) fn launch_record(
     Ok(LaunchRecord { kernel, grid: launch_grid(function, kwargs, args), keywords, arguments })
 }
 
-/// The grid of a launch as numbers; empty when it cannot be had.
+/// The grid of a launch as numbers; empty when it cannot be computed.
 fn launch_grid(function: &Bound<'_, PyAny>, kwargs: &Bound<'_, PyDict>, args: &Bound<'_, PyTuple>) -> Vec<i64> {
     let grid = || -> PyResult<Vec<i64>> {
         let Some(mut grid) = kwargs.get_item("grid")? else { return Ok(Vec::new()) };
@@ -191,7 +193,7 @@ fn launch_grid(function: &Bound<'_, PyAny>, kwargs: &Bound<'_, PyDict>, args: &B
     grid().unwrap_or_default()
 }
 
-/// What a launch gives the parameters of its kernel, by name.
+/// The arguments of a launch by the names of the kernel's parameters.
 fn launch_arguments(
     function: &Bound<'_, PyAny>,
     kwargs: &Bound<'_, PyDict>,

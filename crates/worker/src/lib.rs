@@ -1,7 +1,8 @@
-//! The half that the user's own Python loads: recording, replaying, checking, timing.
+//! The extension module that the user's own Python loads: it records calls, makes them again, and checks and times
+//! candidates.
 //!
-//! Everything here runs inside a foreign interpreter. It talks frames of [`protocol`] over a private pipe and
-//! never writes to standard output.
+//! All code here runs inside a foreign interpreter. It exchanges frames of [`protocol`] over a private pipe and never
+//! writes to standard output.
 
 mod again;
 mod arrays;
@@ -44,17 +45,17 @@ mod watch;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 
-/// What goes wrong inside the worker, as the text of a Python exception.
+/// An error of the worker as a Python exception with this text.
 fn failed(message: impl std::fmt::Display) -> PyErr {
     PyRuntimeError::new_err(message.to_string())
 }
 
-/// The Python helpers, imported once.
+/// The Python helpers in `shim.py`, imported once.
 fn shim(py: Python<'_>) -> PyResult<Bound<'_, PyModule>> {
     helper(py, "_warpsmith_shim", include_str!("shim.py"))
 }
 
-/// A module of ours in Python, imported once.
+/// One of the worker's Python modules, imported once.
 fn helper<'py>(py: Python<'py>, name: &str, text: &str) -> PyResult<Bound<'py, PyModule>> {
     let modules = py.import("sys")?.getattr("modules")?;
     if let Ok(module) = modules.get_item(name) {
@@ -66,53 +67,54 @@ fn helper<'py>(py: Python<'py>, name: &str, text: &str) -> PyResult<Bound<'py, P
     Ok(module)
 }
 
-/// Comparing results.
+/// The Python module that compares results.
 fn compare(py: Python<'_>) -> PyResult<Bound<'_, PyModule>> {
     bits(py)?;
     helper(py, "_warpsmith_floats", include_str!("floats.py"))?;
     helper(py, "_warpsmith_compare", include_str!("compare.py"))
 }
 
-/// Comparing bits.
+/// The Python module that compares bits.
 fn bits(py: Python<'_>) -> PyResult<Bound<'_, PyModule>> {
     poison(py)?;
     helper(py, "_warpsmith_bits", include_str!("bits.py"))
 }
 
-/// Weights of models.
+/// The Python module for the weights of models.
 fn weights(py: Python<'_>) -> PyResult<Bound<'_, PyModule>> {
     helper(py, "_warpsmith_weights", include_str!("weights.py"))
 }
 
-/// Random numbers that nobody names a generator for.
+/// The Python module for random numbers from generators that no argument names.
 fn chance(py: Python<'_>) -> PyResult<Bound<'_, PyModule>> {
     helper(py, "_warpsmith_chance", include_str!("chance.py"))
 }
 
-/// A new list of the kernels that run while it is entered.
+/// A new context manager that lists the kernels that run inside it.
 fn kernels(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
     helper(py, "_warpsmith_kernels", include_str!("kernels.py"))?.getattr("Listing")?.call0()
 }
 
-/// What does not tell the number that it was made from: code that is called may ask for the seed of a generator, and the numbers of
-/// other calls follow from those of one.
+/// A hash of a seed from which the seed cannot be derived: candidates may read the seed of a random number generator,
+/// and the numbers of other calls follow from the seed of one.
 fn mixed(seed: u64) -> u64 {
     let hash = blake3::hash(&seed.to_le_bytes());
     hash.as_bytes().iter().take(7).fold(0, |all, &byte| all << 8 | u64::from(byte))
 }
 
-/// Filling memory that torch leaves unwritten.
+/// The Python module that fills memory that torch leaves uninitialized.
 fn poison(py: Python<'_>) -> PyResult<Bound<'_, PyModule>> {
     helper(py, "_warpsmith_poison", include_str!("poison.py"))
 }
 
-/// Whether an error says that the device's memory ran out: torch, its allocator and the driver say so in words of their own.
+/// Whether an error means that the device ran out of memory; torch, its allocator and the driver have different
+/// messages for that.
 fn lacks_memory(error: &PyErr) -> bool {
     let text = error.to_string();
     ["OutOfMemoryError", "out of memory", "OUT_OF_MEMORY"].iter().any(|words| text.contains(words))
 }
 
-/// An error of Python with its last frames, for people.
+/// A Python exception with its last stack frames, as text for reports.
 fn describe(py: Python<'_>, error: &PyErr) -> String {
     const FRAMES: usize = 4;
     let lines = || -> PyResult<Vec<String>> {

@@ -1,4 +1,4 @@
-//! Recording: the user's own command runs, and each function that launches kernels is noted with what it was given.
+//! Recording: it runs the user's command and records the arguments of each function that launches kernels.
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
@@ -13,10 +13,9 @@ use protocol::{EntryPoint, Environment, RECORD_ENV, RecordConfig};
 use super::recorder::{install, save_counts};
 use super::{failed, raw, shim};
 
-/// Runs `SCRIPT ARGS…` or `-m MODULE ARGS…` as `python` would, with its launching functions recorded.
+/// Runs `SCRIPT ARGS…` or `-m MODULE ARGS…` as `python` would, and records its launching functions.
 ///
-/// Nothing of the user's is changed on disk: the functions get a decorator in the syntax tree, which keeps every line
-/// number.
+/// No file of the user is changed: the functions get a decorator in the syntax tree, which keeps all line numbers.
 #[pyfunction]
 pub(super) fn run_recorded(py: Python<'_>, argv: Vec<String>) -> PyResult<()> {
     if let Some(why) = raw::missing_torch(py)? {
@@ -63,7 +62,7 @@ fn run_script(py: Python<'_>, script: &str, argv: &[String], entries: &[EntryPoi
     let (sys, builtins) = (py.import("sys")?, py.import("builtins")?);
     sys.setattr("argv", argv)?;
     if let Some(folder) = path.parent() {
-        // A string, as imports want it; first, as `python` puts it.
+        // Imports require a string, and `python` puts it first.
         sys.getattr("path")?.call_method1("insert", (0, folder.to_string_lossy().as_ref()))?;
     }
     let main = py.import("types")?.getattr("ModuleType")?.call1(("__main__",))?;
@@ -79,7 +78,7 @@ fn decorator_name(index: usize) -> String {
     format!("__warpsmith_recorded_{index}__")
 }
 
-/// Compiles a file with a decorator on each of its entries, closest to the function.
+/// Compiles a file with a decorator on each of its entries, as the innermost one.
 fn decorated_code<'py>(
     py: Python<'py>,
     text: &[u8],
@@ -111,7 +110,7 @@ fn decorated_code<'py>(
     py.import("builtins")?.getattr("compile")?.call1((tree, name.as_ref(), "exec"))
 }
 
-/// Whether torch reads the source of a function to compile it: it would find ours.
+/// Whether torch reads the source of a function to compile it: it would read the decorator's source instead.
 fn is_scripted(ast: &Bound<'_, PyModule>, function: &Bound<'_, PyAny>) -> PyResult<bool> {
     for decorator in function.getattr("decorator_list")?.try_iter()? {
         if ast.call_method1("unparse", (decorator?,))?.extract::<String>()?.contains("script") {
@@ -121,7 +120,7 @@ fn is_scripted(ast: &Bound<'_, PyModule>, function: &Bound<'_, PyAny>) -> PyResu
     Ok(false)
 }
 
-/// Imported files are compiled with the decorators too.
+/// Installs an import hook, so that imported files are compiled with the decorators, too.
 fn install_import_hook(py: Python<'_>, entries: &[EntryPoint]) -> PyResult<()> {
     let files: HashSet<PathBuf> = entries.iter().map(|entry| entry.file.clone()).collect();
     let (entries, cached) = (entries.to_vec(), files.clone());
@@ -140,7 +139,7 @@ fn install_import_hook(py: Python<'_>, entries: &[EntryPoint]) -> PyResult<()> {
     })?;
     let loader = py.import("importlib.machinery")?.getattr("SourceFileLoader")?;
     shim(py)?.getattr("patch")?.call1((&loader, "source_to_code", hook))?;
-    // A cached compilation would pass the hook by.
+    // A cached compilation would bypass the hook.
     let miss = PyCFunction::new_closure(py, None, None, move |call: &Bound<'_, PyTuple>, _| -> PyResult<Py<PyAny>> {
         let (original, this) = (call.get_item(0)?, call.get_item(1)?);
         let args = call.get_item(2)?.cast_into::<PyTuple>()?;

@@ -1,4 +1,4 @@
-//! Which calls have been seen, and what is kept of a new one.
+//! The recorder: it decides for each observed call whether to record it, and records new ones.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -21,7 +21,8 @@ use super::values::{Described, module_file};
 
 static BOOK: Mutex<Option<Book>> = Mutex::new(None);
 
-/// Nothing of Python's may be called or dropped in `use_it`: another thread may wait for the lock and hold Python's.
+/// Runs `use_it` with the locked book. It must not call or drop Python objects: another thread may wait for this lock
+/// while it holds the GIL.
 fn book<T>(use_it: impl FnOnce(&mut Book) -> T) -> Option<T> {
     BOOK.lock().unwrap_or_else(std::sync::PoisonError::into_inner).as_mut().map(use_it)
 }
@@ -30,44 +31,44 @@ thread_local! {
     static STACK: RefCell<Stack> = RefCell::default();
 }
 
-/// What this thread is inside of.
+/// The calls that this thread is inside of.
 #[derive(Default)]
 struct Stack {
     calls: Vec<Active>,
-    /// Launch hooks: an autotuner's is around its kernel's.
+    /// The number of nested launch hooks: an autotuner's encloses that of its kernel.
     depth: usize,
-    /// Launches of kernels inside the outermost hook, when it is being recorded.
+    /// Launches inside the outermost hook, while it is being recorded.
     inside: Option<Vec<LaunchRecord>>,
 }
 
 impl Stack {
-    /// The innermost call of which it is not known yet what it covers.
+    /// The innermost call of which it is not known yet whether it covers its launches.
     fn open(&mut self) -> Option<&mut Active> {
         self.calls.iter_mut().rfind(|call| call.cover == Cover::Open)
     }
 }
 
-/// A call of an entry, or of a backward, at present.
+/// A running call of an entry, or of a backward pass.
 #[derive(Default)]
 struct Active {
-    /// Calls whose gradients are still to be seen, for the autograd nodes made inside.
+    /// The call whose gradients are still to be recorded, for the autograd nodes that are made inside.
     tag: Option<(Key, u64)>,
-    /// Whether launches are noted.
+    /// The launches, if they are recorded.
     launches: Option<Vec<LaunchRecord>>,
     cover: Cover,
-    /// Launches that are workloads unless this call, or one around it, comes to cover them, and how often each is then still
-    /// to be counted.
+    /// Launches that become workloads of their own unless this call, or one around it, covers them, each with how often
+    /// it is then still to be counted.
     inside: HashMap<Key, u64>,
-    /// The entry, if none of its calls launched anything so far.
+    /// The index of the entry, if none of its calls has launched anything so far.
     fruitless: Option<usize>,
 }
 
-/// Whether a call can be run again, so that launches inside need no workload of their own.
+/// Whether a call can be made again, so that the launches inside need no workload of their own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Cover {
     #[default]
     No,
-    /// That is known when it has ended.
+    /// This is known only when the call has ended.
     Open,
     Yes,
 }
@@ -76,14 +77,14 @@ fn stack<T>(use_it: impl FnOnce(&mut Stack) -> T) -> T {
     STACK.with_borrow_mut(use_it)
 }
 
-/// Runs `call` with `active` on the stack, and gives that back.
+/// Runs `call` with `active` on the stack; returns both.
 fn inside<T>(active: Active, call: impl FnOnce() -> T) -> (T, Active) {
     stack(|stack| stack.calls.push(active));
     let out = call();
     (out, stack(|stack| stack.calls.pop()).unwrap_or_default())
 }
 
-/// A call has ended, and with it what is known of the launches inside.
+/// Records after a call has ended whether it covers the launches inside.
 fn settle(launches: HashMap<Key, u64>, covered: bool) {
     let left = stack(|stack| match stack.open().filter(|_| !covered) {
         Some(around) => {
@@ -95,7 +96,7 @@ fn settle(launches: HashMap<Key, u64>, covered: bool) {
     book(|book| book.settle(left, covered));
 }
 
-/// Begins to record. Returns what the decorators of entries are to call.
+/// Begins to record. Returns the function that the entries' decorators call.
 pub(super) fn install<'py>(
     py: Python<'py>,
     config: RecordConfig,
@@ -113,7 +114,7 @@ pub(super) fn install<'py>(
     Ok(calls)
 }
 
-/// The last counts are written at the end.
+/// Writes the last counts at the end.
 pub(super) fn save_counts() {
     book(|book| book.save_counts());
 }
@@ -124,9 +125,9 @@ fn on_call(call: &Bound<'_, PyTuple>) -> PyResult<Py<PyAny>> {
     let function = call.get_item(1)?;
     let (args, kwargs) = (call.get_item(2)?.cast_into::<PyTuple>()?, call.get_item(3)?.cast_into::<PyDict>()?);
     let run = || function.call(&args, Some(&kwargs)).map(Bound::unbind);
-    // What cannot be described must not disturb the user's program.
+    // A call that cannot be described must not disturb the user's program.
     let Ok(types) = Types::get(call.py()) else { return run() };
-    // The static methods of an autograd function: its `apply` is the entry.
+    // The static methods of an autograd function are not entries; its `apply` is.
     let is_inner =
         args.get_item(0).is_ok_and(|first| first.is_instance(types.context.bind(call.py())).unwrap_or(false));
     let (false, Ok(sketch)) = (is_inner, Sketch::of(&args, &kwargs)) else { return run() };
@@ -154,7 +155,7 @@ fn on_call(call: &Bound<'_, PyTuple>) -> PyResult<Py<PyAny>> {
     }
 }
 
-/// Whether what is launched goes into a graph: then nothing may be asked of the device.
+/// Whether a CUDA graph is being captured: the device must not be queried then.
 fn is_captured(py: Python<'_>) -> bool {
     let ask = || py.import("torch")?.getattr("cuda")?.call_method0("is_current_stream_capturing")?.extract();
     ask().unwrap_or(false)
@@ -180,7 +181,7 @@ fn record(
     let noted = book(|book| (book.draft(key, Source::Recorded, given, named), book.next_call()));
     let Some((mut workload, number)) = noted else { return run() };
     let tag = wants_gradient.then_some((key, number));
-    // Without any argument it is a program, not a function that can be replaced.
+    // An entry without arguments is a program rather than a function that can be replaced.
     let may_cover = workload.values().next().is_some() && workload.obstacle().is_none();
     let cover = if may_cover { Cover::Open } else { Cover::No };
     let active = Active { tag, launches: Some(Vec::new()), cover, ..Active::default() };
@@ -216,7 +217,7 @@ fn record(
     Ok(out)
 }
 
-/// Leaves a note on the autograd nodes of what an entry returns: whose gradients flow when they run.
+/// Marks the autograd nodes of an entry's results, so that their backward pass is attributed to the call.
 fn tag_nodes(out: &Bound<'_, PyAny>) {
     let tags: Vec<(usize, u64, u64)> = stack(|stack| {
         stack.calls.iter().filter_map(|call| call.tag).map(|(key, call)| (key.entry, key.shapes, call)).collect()
@@ -227,7 +228,8 @@ fn tag_nodes(out: &Bound<'_, PyAny>) {
     let note = || -> PyResult<()> {
         for node in shim(out.py())?.getattr("nodes")?.call1((out,))?.try_iter()? {
             let node = node?;
-            // One that was made further inside has the calls around it already. Torch's own nodes take no attributes.
+            // A node from a call further inside has a mark already, which includes the calls around it. Torch's own
+            // nodes accept no attributes.
             if !node.hasattr("_warpsmith")? {
                 let _ = node.setattr("_warpsmith", &tags);
             }
@@ -237,7 +239,7 @@ fn tag_nodes(out: &Bound<'_, PyAny>) {
     let _ = note();
 }
 
-/// `key_of(cls)`: the entry of an autograd function of the workspace.
+/// `key_of(cls)`: the entry of an autograd function in the workspace.
 fn key_of(call: &Bound<'_, PyTuple>) -> PyResult<Py<PyAny>> {
     let class = call.get_item(0)?;
     let file = module_file(&class)?;
@@ -246,13 +248,13 @@ fn key_of(call: &Bound<'_, PyTuple>) -> PyResult<Py<PyAny>> {
     Ok(entry.into_pyobject(call.py())?.unbind())
 }
 
-/// The number of an entry that no file was searched for; `None` outside of the workspace.
+/// The index of an entry that was found without searching files; `None` outside of the workspace.
 fn own_entry(file: &Path, qualname: &str) -> Option<usize> {
     let point = EntryPoint { file: file.to_owned(), qualname: qualname.to_owned(), line: 0 };
     book(|book| book.is_own(file).then(|| book.entry(point)))?
 }
 
-/// `on_backward(function, args)`
+/// `on_backward(function, args)`; see the shim.
 fn on_backward(call: &Bound<'_, PyTuple>) -> PyResult<Py<PyAny>> {
     let (function, args) = (call.get_item(0)?, call.get_item(1)?.cast_into::<PyTuple>()?);
     let tags: Vec<(usize, u64, u64)> =
@@ -272,13 +274,13 @@ fn on_backward(call: &Bound<'_, PyTuple>) -> PyResult<Py<PyAny>> {
     Ok(out)
 }
 
-/// A launch of an autotuner or of heuristics; see [`LaunchCall`].
+/// Called for a launch of an autotuner or of heuristics; see [`LaunchCall`].
 fn on_wrapper(call: &Bound<'_, PyTuple>) -> PyResult<Py<PyAny>> {
     let call = LaunchCall::of(call)?;
     if call.is_warmup() || is_tuning() { call.run() } else { launched(&call, || call.run()) }
 }
 
-/// A launch of a kernel.
+/// Called for a launch of a kernel.
 fn on_kernel(call: &Bound<'_, PyTuple>) -> PyResult<Py<PyAny>> {
     let call = LaunchCall::of(call)?;
     if call.is_warmup() || is_tuning() {
@@ -303,7 +305,7 @@ fn on_kernel(call: &Bound<'_, PyTuple>) -> PyResult<Py<PyAny>> {
     })
 }
 
-/// Notes a launch of a kernel of the workspace that has raised.
+/// Records a launch of a workspace kernel that has raised.
 fn note_failed(call: &LaunchCall<'_>, error: &PyErr) {
     let py = call.args.py();
     if !error.is_instance_of::<PyException>(py) {
@@ -315,11 +317,11 @@ fn note_failed(call: &LaunchCall<'_>, error: &PyErr) {
         book(|book| book.note_failed(FailedLaunch { file, launch }));
         Ok(())
     };
-    // What cannot be described is not noted.
+    // A launch that cannot be described is not recorded.
     let _ = note();
 }
 
-/// Runs a launch; one that no call covers is a workload of its own.
+/// Runs a launch; one that no call covers becomes a workload of its own.
 fn launched(call: &LaunchCall<'_>, run: impl FnOnce() -> PyResult<Py<PyAny>>) -> PyResult<Py<PyAny>> {
     let (alone, fruitless) = stack(|stack| {
         stack.depth += 1;
@@ -381,7 +383,7 @@ fn launch_alone(call: &LaunchCall<'_>, what: For, run: impl FnOnce() -> PyResult
     Ok(out)
 }
 
-/// The function as the user wrote it, below a kernel and what is around that, and its file.
+/// The function as the user wrote it, without the kernel object and its wrappers, and its file.
 fn written<'py>(function: &Bound<'py, PyAny>) -> PyResult<(Bound<'py, PyAny>, PathBuf)> {
     let mut inner = function.clone();
     while let Ok(next) = inner.getattr("fn") {
@@ -392,7 +394,7 @@ fn written<'py>(function: &Bound<'py, PyAny>) -> PyResult<(Bound<'py, PyAny>, Pa
     Ok((inner, file))
 }
 
-/// The entry of a kernel of the workspace, and whether its file has a name for what is launched.
+/// The entry of a workspace kernel, and whether the launched object has a name in its file.
 fn kernel_entry(function: &Bound<'_, PyAny>) -> PyResult<Option<(usize, bool)>> {
     let (inner, file) = written(function)?;
     let mut qualname: String = inner.getattr("__qualname__")?.extract()?;
@@ -409,7 +411,7 @@ fn kernel_entry(function: &Bound<'_, PyAny>) -> PyResult<Option<(usize, bool)>> 
     Ok(own_entry(&file, &qualname).map(|entry| (entry, is_named)))
 }
 
-/// A grid that follows the configuration is not the same for every candidate.
+/// The reason why a launch cannot be a workload: a grid that depends on the configuration differs between candidates.
 fn launch_obstacle(call: &LaunchCall<'_>) -> PyResult<Option<String>> {
     let is_computed = call.kwargs.get_item("grid")?.is_some_and(|grid| grid.is_callable());
     let mut function = call.function.clone();

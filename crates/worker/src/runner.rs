@@ -1,4 +1,4 @@
-//! A runner: calls the entry of a file as the judge says. What it answers is not believed.
+//! A runner: it calls the entry of a file as the judge requests. The judge trusts none of its replies.
 
 use std::cell::Cell;
 use std::path::Path;
@@ -26,19 +26,19 @@ pub(super) struct Runner<'py, 'a> {
     pub(super) replay: Replay<'py, 'a>,
     entry: Bound<'py, PyAny>,
     pub(super) weights: Option<Bound<'py, PyAny>>,
-    /// Whether they are moved, and the seed by which they were last.
+    /// `None` if the weights are never moved; inside, the seed of the last move.
     moved: Option<Cell<Option<u64>>>,
     pub(super) exporter: Exporter<'py>,
     pub(super) timer: Option<Timer>,
     pub(super) simulated: bool,
     threads: Bound<'py, PyAny>,
     threads_before: usize,
-    /// What the call before left: its memory is not used again meanwhile.
+    /// The results of the previous call, which keep its memory from being reused.
     last: Option<Results<'py>>,
     pub(super) kept: Vec<Vec<Arguments<'py>>>,
     /// Whether arguments are being made at present.
     pub(super) making: Cell<bool>,
-    /// Milliseconds that launching one call takes at the least, once it is known.
+    /// The least time that launching one call takes, in milliseconds, once it is known.
     pub(super) launching: Cell<Option<f64>>,
 }
 
@@ -52,7 +52,7 @@ impl<'py, 'a> Runner<'py, 'a> {
         left: Left,
     ) -> PyResult<Self> {
         let simulated = is_simulated();
-        // Tensors without contents on a device that is not there trip over it where they are indexed.
+        // Tensors without contents on a missing device fail where they are indexed.
         let device = if simulated || Played::here().is_some() { "cpu" } else { "cuda" };
         let threads = py.import("_thread")?.getattr("_count")?;
         let threads_before = threads.call0()?.extract()?;
@@ -61,7 +61,7 @@ impl<'py, 'a> Runner<'py, 'a> {
         let outlet = left.outlet.unwrap_or_else(new);
         let exporter = Exporter::new(py, outlet, fence.results)?;
         let (places, folder) = (py.import("sys")?.getattr("path")?, folder.to_string_lossy());
-        // The file before may have been loaded from there.
+        // The previous file may have been loaded from the same folder.
         if !places.get_item(0).and_then(|first| first.eq(folder.as_ref()))? {
             places.call_method1("insert", (0, folder.as_ref()))?;
         }
@@ -89,7 +89,7 @@ impl<'py, 'a> Runner<'py, 'a> {
         })
     }
 
-    /// Makes room for another file; what can be used again is left.
+    /// Ends the use of a file; returns what the next file can use again.
     pub(super) fn leave(self, file: &Path) -> Left {
         let modules = self.py.import("sys").and_then(|sys| sys.getattr("modules"));
         let _ = modules.and_then(|modules| modules.del_item(module_name(file)));
@@ -112,7 +112,7 @@ impl<'py, 'a> Runner<'py, 'a> {
         RunnerReply::Compiled { notes: notes.into_iter().collect(), tunes: is_open(), code, drafts: draft::take() }
     }
 
-    /// Equal inputs come with equal weights.
+    /// Sets the weights, so that equal inputs come with equal weights.
     pub(super) fn weigh(&self, inputs: &Inputs) -> PyResult<()> {
         let (Some(weights), Some(last)) = (&self.weights, &self.moved) else { return Ok(()) };
         if last.replace(Some(inputs.seed)) != Some(inputs.seed) {
@@ -121,7 +121,8 @@ impl<'py, 'a> Runner<'py, 'a> {
         Ok(())
     }
 
-    /// Equal inputs come with equal random numbers, for whoever draws them from the generators that need no name.
+    /// Seeds the random number generators that are used by default, so that equal inputs come with equal random
+    /// numbers.
     pub(super) fn seed(&self, inputs: &Inputs) -> PyResult<()> {
         chance(self.py)?.getattr("seed")?.call1((mixed(inputs.seed),)).map(drop)
     }
@@ -138,7 +139,7 @@ impl<'py, 'a> Runner<'py, 'a> {
         }
     }
 
-    /// Arguments, those of the call before with new contents if so wanted.
+    /// Makes the arguments: new ones, or those of the previous call with new contents if requested.
     fn arguments(&mut self, call: &Call) -> PyResult<Arguments<'py>> {
         let fresh = self.replay.arguments(&call.inputs)?;
         if let Some(Tail { alone: true, .. }) = call.tail {
@@ -235,13 +236,13 @@ impl<'py, 'a> Runner<'py, 'a> {
         Ok((out, gradients))
     }
 
-    /// Fills what torch allocates and leaves unwritten.
+    /// A context manager that fills memory that torch allocates and leaves uninitialized.
     pub(super) fn poisoning(&self) -> PyResult<Bound<'py, PyAny>> {
         let fill = poison(self.py)?.getattr("poison")?;
         shim(self.py)?.getattr("poison_mode")?.call1((fill,))
     }
 
-    /// Gradients of the tensor arguments that want one, for the same random gradients of the results everywhere.
+    /// Gradients of the tensor arguments that require one, for the same random gradients of the results in every call.
     pub(super) fn gradients(
         &self,
         out: &Bound<'py, PyAny>,
@@ -262,7 +263,7 @@ impl<'py, 'a> Runner<'py, 'a> {
         Ok(wanted.iter().map(|(id, _)| *id).zip(found.extract::<Vec<Bound<'py, PyAny>>>()?).collect())
     }
 
-    /// Gives back all memory of the device that is not in use.
+    /// Releases all device memory that is not in use.
     pub(super) fn release(&mut self) -> PyResult<()> {
         (self.last, self.kept) = (None, Vec::new());
         self.py.import("gc")?.call_method0("collect")?;
@@ -272,14 +273,14 @@ impl<'py, 'a> Runner<'py, 'a> {
         }
     }
 
-    /// What torch holds of the device, where there are both.
+    /// The device memory that torch holds, where there are torch and a device.
     pub(super) fn held(&self) -> Held {
         let torch = self.replay.torch.as_ref().filter(|_| !self.simulated);
         torch.and_then(|torch| Held::by(torch).ok()).unwrap_or_default()
     }
 
-    /// Gives back what torch holds ready, where it is much and little is left for others: nobody asks a process for it that is busy all
-    /// the time.
+    /// Releases the memory that torch holds unused, where it is much and little is left for other processes. A busy
+    /// process cannot be asked for that from outside.
     pub(super) fn trim(&self, held: Held) -> PyResult<()> {
         let Some(torch) = self.replay.torch.as_ref().filter(|_| held.taken > 0) else { return Ok(()) };
         if held.is_much(torch)? && is_scarce(torch)? { give_back(torch) } else { Ok(()) }
@@ -290,7 +291,7 @@ impl<'py, 'a> Runner<'py, 'a> {
         if self.simulated {
             return Ok(());
         }
-        // What takes torch is not asked of those that have none.
+        // Without torch these modes cannot be entered.
         let Some(torch) = &self.replay.torch else { return Ok(()) };
         let free = free(torch)?;
         if free >= room {
@@ -309,7 +310,7 @@ impl<'py, 'a> Runner<'py, 'a> {
     }
 }
 
-/// By the number of the argument.
+/// Gradients with the index of their argument.
 pub(super) type Gradients<'py> = Vec<(usize, Bound<'py, PyAny>)>;
 
 /// Runs `work` inside context managers.
@@ -324,7 +325,7 @@ pub(super) fn within<T>(modes: &[&Bound<'_, PyAny>], work: impl FnOnce() -> PyRe
     outcome
 }
 
-/// Loads a file under a name of its own.
+/// Loads a file as a module with a name of its own.
 fn module<'py>(py: Python<'py>, path: &Path) -> PyResult<Bound<'py, PyAny>> {
     load_as(py, &module_name(path), path)
 }
@@ -338,7 +339,7 @@ fn operators(seen: &Bound<'_, PyDict>) -> PyResult<Vec<(String, u64)>> {
     seen.iter().map(|(name, most)| Ok((name.extract()?, most.extract()?))).collect()
 }
 
-/// Processes below this one.
+/// The number of processes below this one.
 fn children() -> usize {
     let Ok(tasks) = std::fs::read_dir("/proc/self/task") else { return 0 };
     let of = |task: std::fs::DirEntry| std::fs::read_to_string(task.path().join("children")).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The fence around a process that runs a candidate: files, system calls, limits, environment.
+//! The fence around a process that runs a candidate: file access, system calls, resource limits and environment.
 #![expect(unsafe_code, reason = "limits and capabilities are set by system calls")]
 
 use std::io;
@@ -16,16 +16,17 @@ use fence::filter::{self, Policy};
 use fence::{Kernel, passes};
 use protocol::runner::Fence;
 
-/// The newest Landlock whose rights are known here.
+/// The newest Landlock ABI whose access rights this file knows.
 const NEWEST: ABI = ABI::V6;
-/// Since this version, signals stay inside the fence.
+/// The first Landlock ABI that restricts signals.
 const SIGNALS_BOUNDED: u32 = 6;
-/// Since this version, truncation is a right.
+/// The first Landlock ABI with a right for truncation.
 const TRUNCATION_BOUNDED: u32 = 3;
-/// Open files that a process may have.
+/// The most files that a process may have open.
 const OPEN_FILES: u64 = 4096;
 
-/// What programs and libraries of the system read. Of `/etc` only what holds no secrets: the fenced process may be root's.
+/// Paths that programs and system libraries read. Of `/etc` only files without secrets are listed, since the fenced
+/// process may run as root.
 const SYSTEM: &[&str] = &[
     "/usr",
     "/lib",
@@ -64,14 +65,14 @@ const SYSTEM: &[&str] = &[
     "/etc/timezone",
     "/etc/vulkan",
 ];
-/// Devices that anybody uses.
+/// Device files that every program may use.
 const DEVICES: &[&str] = &["null", "zero", "full", "random", "urandom", "dxg", "kfd", "dri"];
 
-/// What every fenced process may read: the interpreter, its packages and the system's libraries.
+/// The paths that every fenced process may read: the interpreter, its packages and the system libraries.
 pub(super) struct Readable(Vec<PathBuf>);
 
 impl Readable {
-    /// Asks the interpreter where it and its packages are.
+    /// Asks the interpreter for its own paths and those of its packages.
     pub(super) fn of(py: Python<'_>) -> PyResult<Self> {
         const PLACES: &std::ffi::CStr = c"
 import os, site, sys
@@ -88,7 +89,7 @@ for name in ('LD_LIBRARY_PATH', 'CUDA_HOME', 'CUDA_PATH'):
         py.run(PLACES, Some(&scope), None)?;
         let places: Vec<PathBuf> = scope.get_item("places")?.map_or(Ok(Vec::new()), |places| places.extract())?;
         let home = std::env::var_os("HOME").map(PathBuf::from);
-        // A path entry that is the user's whole home would open everything that the fence is there for.
+        // A path entry that contains the user's whole home folder would defeat the fence.
         let is_narrow = |place: &Path| {
             let real = place.canonicalize().unwrap_or_default();
             place.is_absolute()
@@ -103,10 +104,11 @@ for name in ('LD_LIBRARY_PATH', 'CUDA_HOME', 'CUDA_PATH'):
     }
 }
 
-/// Fences this process in, for good. Returns the descriptor on which the starts of processes are asked about.
+/// Puts this process behind the fence, permanently. Returns the descriptor on which starts of processes ask for
+/// permission.
 ///
 /// # Errors
-/// What could not be done: then nothing of a candidate's may run here.
+/// Returns an error when a part of the fence cannot be put up: no code of a candidate may run here then.
 pub(super) fn enter(py: Python<'_>, fence: &Fence, readable: &Readable) -> PyResult<Option<OwnedFd>> {
     let kernel = Kernel::running();
     for folder in [&fence.scratch, &fence.kernels] {
@@ -114,7 +116,7 @@ pub(super) fn enter(py: Python<'_>, fence: &Fence, readable: &Readable) -> PyRes
     }
     std::env::set_current_dir(&fence.scratch).map_err(|error| named(&fence.scratch, &error))?;
     clean_environment(py, fence)?;
-    // Whatever memory runs out of, this process is the one to go.
+    // Makes the kernel end this process first when memory runs out.
     let _ = std::fs::write("/proc/self/oom_score_adj", "1000");
     limit(fence)?;
     if kernel.bounds_files() {
@@ -129,7 +131,7 @@ pub(super) fn enter(py: Python<'_>, fence: &Fence, readable: &Readable) -> PyRes
         signals_bounded: kernel.landlock >= SIGNALS_BOUNDED,
         truncation_bounded: kernel.landlock >= TRUNCATION_BOUNDED,
     };
-    // Another filter around all of us may be asked already; there is one such place only.
+    // A filter around all of our processes may have a listener already, and only one is possible.
     let listener = filter::put_up(policy).or_else(|error| match error.raw_os_error() {
         Some(libc::EBUSY | libc::EINVAL) if policy.asks => filter::put_up(Policy { asks: false, ..policy }),
         _ => Err(error),
@@ -141,7 +143,7 @@ fn named(path: &Path, error: &io::Error) -> PyErr {
     super::failed(format!("{}: {error}", path.display()))
 }
 
-/// Leaves what candidates may see, in Python's copy of the environment and in C's.
+/// Removes the variables that candidates may not see from Python's and C's copies of the environment.
 fn clean_environment(py: Python<'_>, fence: &Fence) -> PyResult<()> {
     let environ = py.import("os")?.getattr("environ")?;
     let kept: Vec<(String, String)> = environ
@@ -160,9 +162,9 @@ fn clean_environment(py: Python<'_>, fence: &Fence) -> PyResult<()> {
     for (name, folder) in own {
         environ.set_item(name, folder.as_os_str())?;
     }
-    // Its pool of compilers needs semaphores, which are files outside of the fence.
+    // A pool of compilers needs semaphores, which are files outside of the fence.
     environ.set_item("TORCHINDUCTOR_COMPILE_THREADS", "1")?;
-    // It may have been asked for and kept before.
+    // Python may have determined and kept the folder before.
     py.import("tempfile")?.setattr("tempdir", py.None())
 }
 
@@ -172,7 +174,7 @@ fn limit(fence: &Fence) -> io::Result<()> {
     if fence.output > 0 { set_limit(libc::RLIMIT_FSIZE, fence.output) } else { Ok(()) }
 }
 
-/// Lowers a limit; one that is lower already stays.
+/// Lowers a resource limit; a limit that is lower already stays.
 fn set_limit(which: libc::__rlimit_resource_t, most: u64) -> io::Result<()> {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: the pointers are of a local.
@@ -189,7 +191,7 @@ fn set_limit(which: libc::__rlimit_resource_t, most: u64) -> io::Result<()> {
 
 fn bound_files(fence: &Fence, readable: &Readable) -> Result<(), Box<dyn std::error::Error>> {
     let read = AccessFs::from_read(NEWEST);
-    // Written files are data: libraries among them can be loaded, programs cannot be started.
+    // Written files are data: libraries among them can be loaded, programs cannot be executed.
     let write = (AccessFs::from_all(NEWEST) & !AccessFs::Execute)
         & !(AccessFs::MakeChar | AccessFs::MakeBlock | AccessFs::MakeSock | AccessFs::IoctlDev);
     let device = AccessFs::ReadFile | AccessFs::ReadDir | AccessFs::WriteFile | AccessFs::Truncate | AccessFs::IoctlDev;
@@ -223,14 +225,14 @@ fn allow(
     Ok(rules.add_rule(PathBeneath::new(opened, access))?)
 }
 
-/// Nodes that a process on the device opens; not the folder, in which there are disks as well.
+/// Device files that a process on the GPU opens. The folder itself is not listed, since it also contains disks.
 fn devices() -> Vec<PathBuf> {
     let nodes = std::fs::read_dir("/dev").into_iter().flatten().flatten();
     let is_used = |name: &str| DEVICES.contains(&name) || name.starts_with("nvidia");
     nodes.filter(|node| node.file_name().to_str().is_some_and(is_used)).map(|node| node.path()).collect()
 }
 
-/// Gives up what root may do, except reading other users' files where the fence names them.
+/// Drops root's capabilities, except for reading other users' files where the fence restricts file access.
 fn drop_capabilities(files_are_bounded: bool) -> io::Result<()> {
     const VERSION: u32 = 0x2008_0522;
     const OVERRIDE_OWNERS: u32 = 1 << 1;

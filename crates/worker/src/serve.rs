@@ -1,4 +1,4 @@
-//! What a runner is asked, one request after the other: files to load, and what to do with them.
+//! The request loop of a runner: it loads files and handles the requests for each.
 
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -15,10 +15,12 @@ use super::runner::{Runner, raised};
 use super::timing::Timer;
 use super::{chance, draft, nodes, poison, raw, ready, shim, tuning, watch};
 
-/// Of the driver: how many connections to the device a process has, through which its streams launch side by side.
+/// The driver's environment variable for the number of a process's connections to the device, through which streams
+/// launch in parallel.
 const CONNECTIONS_ENV: &str = "CUDA_DEVICE_MAX_CONNECTIONS";
 
-/// What of a file stays for the next one in the same process: memory that the comparer has opened, and what times are measured with.
+/// What the next file in the same process takes over from a file: the memory that the comparer has opened, and the
+/// timer.
 #[derive(Default)]
 pub(super) struct Left {
     pub(super) outlet: Option<Outlet>,
@@ -27,7 +29,7 @@ pub(super) struct Left {
 
 /// Serves the judge until it closes the stream.
 pub(super) fn run(py: Python<'_>, stream: UnixStream, fence: &Fence) {
-    // The judge has gone, or our own machinery fails: either way the process ends, and the judge hears of that.
+    // Whether the judge has gone or our own code fails: the process ends, and the judge learns of that.
     let _ = serve(py, stream, fence);
 }
 
@@ -56,7 +58,7 @@ fn serve(py: Python<'_>, stream: UnixStream, fence: &Fence) -> PyResult<()> {
     Ok(())
 }
 
-/// How often this process has taken memory of the device, as far as torch knows.
+/// How often this process has allocated device memory, as counted by torch.
 fn allocations(py: Python<'_>) -> u64 {
     if is_simulated() || raw::is_raw(py) {
         return 0;
@@ -64,7 +66,7 @@ fn allocations(py: Python<'_>) -> u64 {
     py.import("torch").and_then(|torch| ready::allocations(&torch)).unwrap_or_default()
 }
 
-/// Imports what is needed and puts itself in front of what tells of a file.
+/// Imports the needed modules, and installs the hooks that observe a file.
 fn prepare(py: Python<'_>, workload: &Workload) -> PyResult<()> {
     for ours in [shim, chance, super::replay::helpers, super::values::contents] {
         ours(py)?;
@@ -74,20 +76,21 @@ fn prepare(py: Python<'_>, workload: &Workload) -> PyResult<()> {
     }
     if workload.source == Source::KernelBench {
         super::weights(py)?;
-        // It says what candidates are called with.
+        // The original's file determines the arguments of candidates.
         let _ = super::models::load(py, &workload.file);
         if !workload.gradients {
-            // Forward alone: what a kernel computes has no history, and need not have the one of torch's operators.
+            // Gradients are off: the results of a kernel have no autograd history, and need not have that of torch's
+            // operators.
             py.import("torch")?.call_method1("set_grad_enabled", (false,))?;
         }
     }
     watch::install(py)
 }
 
-/// Forgets what the process has kept of the file before.
+/// Forgets what the process has kept of the previous file.
 fn forget(py: Python<'_>) -> PyResult<()> {
     tuning::forget();
-    // Its kernels and tensors refer to each other.
+    // Its kernels and tensors have reference cycles.
     py.import("gc")?.call_method0("collect")?;
     if is_simulated() || raw::is_raw(py) {
         return Ok(());
@@ -106,7 +109,7 @@ impl Served<'_> {
         Ok(write_frame(&mut self.stream, &Sealed { token: self.fence.token, reply, held })?)
     }
 
-    /// Does what is asked of a file, until another one is to be loaded or nobody asks any more.
+    /// Handles requests for a file, until another file is to be loaded or the stream ends.
     fn until_another<'py>(
         &mut self,
         mut runner: Runner<'py, '_>,
@@ -132,19 +135,20 @@ impl Served<'_> {
             let is_early = runner.making.take();
             let failed = |error| RunnerReply::Raised(Raised { is_early, ..raised(py, &error, file) });
             let reply = reply.unwrap_or_else(failed);
-            // Others need the memory; an error keeps what it went through. After some errors there is nothing to be given back.
+            // Other processes need the memory; an exception keeps the frames and thus the tensors alive. After some
+            // errors nothing can be released.
             let released = if large { runner.release() } else { Ok(()) };
             let held = runner.held();
             self.say(reply, held.taken)?;
             released?;
-            // After an error of the device this fails as everything does.
+            // After an error of the device this fails like every call.
             let _ = runner.trim(held);
         }
         Ok((None, Left::default()))
     }
 }
 
-/// Starts the device, before the process is fenced in, and tells torch how much of its memory it may take.
+/// Initializes the device before the fence is put up, and sets the share of device memory that torch may use.
 pub(super) fn warm(py: Python<'_>, fence: &Fence) -> PyResult<()> {
     if is_simulated() {
         return Ok(());
@@ -169,7 +173,7 @@ pub(super) fn warm(py: Python<'_>, fence: &Fence) -> PyResult<()> {
     cuda.call_method0("synchronize")?;
     // Many processes share the cores.
     torch.call_method1("set_num_threads", (1,))?;
-    // Triton's own helper is compiled once for all, not in each process anew.
+    // Triton's launcher helper is compiled once for all processes.
     let _ =
         py.import("triton.runtime").and_then(|runtime| runtime.getattr("driver")?.getattr("active")?.getattr("utils"));
     if fence.device_memory > 0 {

@@ -1,4 +1,4 @@
-//! Timed calls of a runner.
+//! The timed calls of a runner.
 
 use std::time::Instant;
 
@@ -14,16 +14,17 @@ use super::replay::Arguments;
 use super::runner::{Gradients, Runner};
 use super::timing::{Span, Timer};
 
-/// Inputs of so many timed requests are kept, so that no request finds its inputs where the last one had them.
+/// The inputs of this many timed requests are kept, so that no request gets the addresses of the previous request's
+/// inputs.
 const KEPT: usize = 3;
-/// The device is held up so many times as long as launching the timed calls takes.
+/// The factor by which the device is kept busy for longer than launching the timed calls takes.
 const HELD_UP: f64 = 2.0;
 
 impl<'py> Runner<'py, '_> {
     pub(super) fn measure(&mut self, timing: &Timing, guard: &Guard<'py>) -> PyResult<RunnerReply> {
         let sets = timing.inputs.iter().map(|one| self.replay.arguments(one)).collect::<PyResult<Vec<_>>>()?;
         let Some(first) = timing.inputs.first() else { return Err(failed("nothing to measure")) };
-        // All calls of a request have the same: no time is spent on that between them.
+        // All calls of a request use the same weights, so no time is spent on setting them in between.
         self.weigh(first)?;
         if self.timer.is_none() {
             self.timer = Some(Timer::new(self.py, self.simulated)?);
@@ -80,7 +81,8 @@ impl<'py> Runner<'py, '_> {
         }
         let outran = !timing.synced && spans.first().is_some_and(Span::is_begun);
         if !timing.synced {
-            // A call that waits for the device seems to take longer than it does; one that memory is taken for does.
+            // A call that waits for the device appears to take longer to launch than it does; one for which memory is
+            // allocated really takes longer.
             let each = begun.elapsed().as_secs_f64() * 1000.0 / calls as f64;
             let least = self.launching.get().unwrap_or(each).min(each);
             self.launching.set(Some(if outran { each } else { least }));
@@ -94,11 +96,11 @@ impl<'py> Runner<'py, '_> {
     }
 }
 
-/// What timed calls gave: see [`RunnerReply::Measured`].
+/// The results of timed calls: see [`RunnerReply::Measured`].
 struct Timed<'py> {
     milliseconds: Vec<f64>,
     walls: Vec<f64>,
     outran: bool,
-    /// What the last call on each set returned, and its gradients.
+    /// The results of the last call on each set of inputs, and its gradients.
     outs: Vec<(Bound<'py, PyAny>, Gradients<'py>)>,
 }

@@ -1,4 +1,4 @@
-//! Device time, measured from outside the candidate's reach: driver events, not torch's.
+//! Timing of the device with CUDA events of the driver, which a candidate cannot replace as it could replace torch's.
 #![expect(unsafe_code, reason = "the CUDA driver interface is C")]
 
 use cudarc::driver::sys;
@@ -8,52 +8,53 @@ use pyo3::types::PyDict;
 use super::compile::simulated_ms;
 use super::failed;
 
-/// The cold figure flushes at least this much, and at least twice the L2 cache.
+/// The least number of bytes that are written to evict the L2 cache; at least twice the cache's size is written.
 const LEAST_FLUSH: usize = 256 << 20;
 
-/// The stream on which torch launches unless a program says otherwise.
+/// The stream on which torch launches by default.
 const DEFAULT: sys::CUstream = std::ptr::null_mut();
 
-/// Measures the device's time between two points of the default stream.
+/// A timer for the device's time between two points of the default stream.
 pub(super) enum Timer {
     /// A CUDA device.
     Cuda(CudaTimer),
-    /// A simulated device, whose launches say what they cost.
+    /// A simulated device, whose launches report their cost.
     Simulated,
 }
 
 /// A measurement that may still be running on the device.
 pub(super) enum Span {
-    /// Start and end events.
+    /// The start event and the end event.
     Events(sys::CUevent, sys::CUevent),
-    /// Already known, in milliseconds.
+    /// A known time in milliseconds.
     Known(f64),
 }
 
-/// Waits for everything on the device.
+/// Waits until the device has finished all work.
 pub(super) fn synchronize() -> PyResult<()> {
     // SAFETY: no pointers.
     unsafe { check(sys::cuCtxSynchronize()) }
 }
 
-/// CUDA events and a buffer to flush the L2 cache with.
+/// CUDA events, and a buffer for evicting the L2 cache.
 pub(super) struct CudaTimer {
     buffer: sys::CUdeviceptr,
     size: usize,
-    /// Milliseconds of one flush.
+    /// Milliseconds that one flush takes.
     flush: f64,
 }
 
-/// The device is kept busy for so long at most, in milliseconds: what is waiting for it has a limit.
+/// The longest time for which the device is kept busy, in milliseconds: the queue of waiting work is limited.
 const LONGEST: f64 = 60.0;
-/// Flushes that are timed to know what one takes.
+/// The number of flushes that are timed to find out how long one takes.
 const TIMED: usize = 8;
 
 pub(super) fn check(result: sys::CUresult) -> PyResult<()> {
     if result == sys::CUresult::CUDA_SUCCESS { Ok(()) } else { Err(failed(format!("CUDA error: {result:?}"))) }
 }
 
-/// Memory of the device, beside what torch has. What torch holds ready for later it gives back for that, as it does for itself.
+/// Allocates device memory outside of torch. When memory runs out, torch releases its unused memory first, as it does
+/// for its own allocations.
 pub(super) fn allocate(py: Python<'_>, size: usize) -> PyResult<sys::CUdeviceptr> {
     let mut address = 0;
     // SAFETY: the pointer is to a live local.
@@ -70,7 +71,7 @@ pub(super) fn allocate(py: Python<'_>, size: usize) -> PyResult<sys::CUdeviceptr
 }
 
 impl Timer {
-    /// For the device whose context is current.
+    /// A timer for the device whose context is current.
     pub(super) fn new(py: Python<'_>, simulated: bool) -> PyResult<Self> {
         if simulated {
             return Ok(Self::Simulated);
@@ -83,7 +84,7 @@ impl Timer {
             check(sys::cuDeviceGetAttribute(&raw mut l2, attribute, device))?;
             let size = LEAST_FLUSH.max(2 * usize::try_from(l2).unwrap_or(0));
             let mut timer = CudaTimer { buffer: allocate(py, size)?, size, flush: 0.0 };
-            // The first ones wake the device.
+            // The first flushes wake the device.
             timer.flush(TIMED)?;
             check(sys::cuCtxSynchronize())?;
             let (start, end) = (event()?, event()?);
@@ -96,8 +97,8 @@ impl Timer {
         }
     }
 
-    /// Keeps the device busy for about so many milliseconds, so that what follows is queued before the device comes to it:
-    /// between its events then lies the device's time alone, not what the host takes to launch.
+    /// Keeps the device busy for about `milliseconds`, so that the following work is queued before the device reaches
+    /// it. The events then enclose the device's time alone, without the host's time for launching.
     pub(super) fn hold_up(&self, milliseconds: f64) -> PyResult<()> {
         let Self::Cuda(timer) = self else { return Ok(()) };
         timer.flush((milliseconds.min(LONGEST) / timer.flush.max(0.01)).ceil() as usize)
@@ -109,7 +110,7 @@ impl Timer {
         timer.flush(1)
     }
 
-    /// Runs `work` between two marks on the default stream.
+    /// Runs `work` between two events on the default stream.
     pub(super) fn measure(&self, work: impl FnOnce() -> PyResult<()>) -> PyResult<Span> {
         if matches!(self, Self::Simulated) {
             let before = simulated_ms();
@@ -126,7 +127,7 @@ impl Timer {
         Ok(Span::Events(start, end))
     }
 
-    /// Waits for everything on the device.
+    /// Waits until the device has finished all work.
     pub(super) fn synchronize(&self) -> PyResult<()> {
         match self {
             Self::Cuda(_) => synchronize(),
@@ -143,7 +144,7 @@ impl CudaTimer {
 }
 
 impl Span {
-    /// Whether the device has come to it.
+    /// Whether the device has reached the start of the measurement.
     pub(super) fn is_begun(&self) -> bool {
         match self {
             Self::Known(_) => false,
@@ -152,7 +153,7 @@ impl Span {
         }
     }
 
-    /// The time in milliseconds; the device must have been waited for.
+    /// The time in milliseconds; the caller must have waited for the device.
     pub(super) fn milliseconds(self) -> PyResult<f64> {
         match self {
             Self::Known(time) => Ok(time),

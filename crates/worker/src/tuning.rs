@@ -1,5 +1,5 @@
-//! Autotuners under the judge: they measure in the recorded call alone, and keep to what they chose there. To measure for each
-//! of the other calls would take most of the time, and would try no other kernel for certain.
+//! Autotuners under the judge: they measure in the recorded call alone, and keep the configuration that they chose
+//! there. Measuring in each of the other calls would take most of the time, and would not reliably run another kernel.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -17,47 +17,48 @@ fn tuning(py: Python<'_>) -> PyResult<Bound<'_, PyModule>> {
     helper(py, "_warpsmith_tuning", include_str!("tuning.py"))
 }
 
-/// What tuners do at present.
+/// The behaviour of autotuners at present.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Way {
-    /// They launch.
+    /// Launch as usual.
     Launch,
-    /// They launch what they are told, whether they have measured for such arguments or not.
+    /// Launch the given configuration, whether the tuner has measured for such arguments or not.
     Forced,
-    /// The same, and they keep to it in all calls to come.
+    /// The same, and keep the configuration in all following calls.
     Settled,
-    /// They compile and launch nothing.
+    /// Compile and launch nothing.
     Compile,
-    /// They launch what they are told, and without that each of their configurations once before the first that fits.
+    /// Launch the given configuration; without one, run each configuration once before the first that fits.
     Each,
 }
 
-/// Tuners that were met, once each, and whether one of them has all its configurations to be compiled.
+/// The autotuners that the file has used, and whether one of them needs all its configurations compiled.
 struct Met {
     tuners: Vec<Py<PyAny>>,
     is_open: bool,
 }
 
-/// Of the file that is loaded: there is one at a time, on one thread.
+/// The autotuners of the loaded file: one file at a time is loaded, on one thread.
 static MET: Mutex<Met> = Mutex::new(Met { tuners: Vec::new(), is_open: false });
 
 fn met() -> MutexGuard<'static, Met> {
     MET.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Forgets all that were met.
+/// Forgets all autotuners.
 pub(super) fn forget() {
     *met() = Met { tuners: Vec::new(), is_open: false };
 }
 
-/// A hook under every autotuner, until it is taken away by [`Self::remove`].
+/// A hook under every autotuner, until [`Self::remove`].
 pub(super) struct Tuners<'py> {
     class: Bound<'py, PyAny>,
     original: Bound<'py, PyAny>,
 }
 
 impl<'py> Tuners<'py> {
-    /// Has tuners take what is chosen, by their names; those that are not named measure, or compile everything.
+    /// Makes autotuners use the configurations in `chosen`, by the kernel's name. Other autotuners measure, or compile
+    /// all their configurations.
     pub(super) fn install(py: Python<'py>, way: Way, chosen: &[Tuned]) -> PyResult<Self> {
         let told = PyDict::new(py);
         for Tuned { kernel, config, .. } in chosen {
@@ -68,7 +69,7 @@ impl<'py> Tuners<'py> {
             let (py, call, original) = (call.py(), LaunchCall::of(call)?, call.get_item(0)?);
             let LaunchCall { function, args, kwargs, .. } = &call;
             if way == Way::Compile {
-                // Variants that do not fit are passed over.
+                // Configurations that do not fit the device are skipped.
                 let all =
                     forgiving(|| choosing(|| tuning(py)?.getattr("compile")?.call1((function, args, kwargs, &told))))?;
                 let all: bool = all.extract()?;
@@ -95,13 +96,13 @@ impl<'py> Tuners<'py> {
         Ok(Self { class, original })
     }
 
-    /// Takes it away.
+    /// Removes the hook.
     pub(super) fn remove(self) -> PyResult<()> {
         self.class.setattr("run", self.original)
     }
 }
 
-/// What the tuners that were met have chosen.
+/// The configurations that the autotuners have chosen.
 pub(super) fn tuned(py: Python<'_>) -> PyResult<Vec<Tuned>> {
     let tuners = std::mem::take(&mut met().tuners);
     let tell = tuning(py)?.getattr("tuned")?;
@@ -110,7 +111,7 @@ pub(super) fn tuned(py: Python<'_>) -> PyResult<Vec<Tuned>> {
     Ok(told.map(|(kernel, config, others, near)| Tuned { kernel, config, others, near }).collect())
 }
 
-/// Whether a tuner was met that has to measure: it was told nothing.
+/// Whether an autotuner without a given configuration was used, which has to measure.
 pub(super) fn is_open() -> bool {
     std::mem::take(&mut met().is_open)
 }

@@ -1,10 +1,10 @@
-//! What operations on integers, addresses and truths make. Numbers with a point are not followed.
+//! Evaluation of operations on integers, addresses and booleans. Floats are not evaluated.
 
 use super::run::Place;
 use super::tile::Tile;
 use super::ttir::{Kind, Op};
 
-/// The value of an operation; `None` where it is not known, or is of no matter.
+/// The value of an operation's result; `None` where it is unknown or irrelevant.
 pub(super) fn value(op: &Op, operands: &[&Tile], place: &Place) -> Option<Tile> {
     let of = op.types.first()?;
     let first = operands.first();
@@ -25,7 +25,7 @@ pub(super) fn value(op: &Op, operands: &[&Tile], place: &Place) -> Option<Tile> 
             Some(operands.first()?.with(operands.get(1)?, |address, offset| address + offset * bytes))
         }
         "tt.make_tensor_descriptor" => Some((*first?).clone()),
-        // What lies in memory is taken to be 0: an index of the first row, say.
+        // Loaded integers are assumed to be 0, for example an index to the first row.
         "tt.load" if of.kind != Kind::Float => Some(Tile::scalar(0).splat(&of.shape)),
         "arith.select" => selected(operands),
         "arith.cmpi" => compared(&op.text, operands),
@@ -83,7 +83,7 @@ fn selected(operands: &[&Tile]) -> Option<Tile> {
     Some(Tile::of(yes.shape.clone(), (0..count).map(at).collect()))
 }
 
-/// `512 : i32`, `true`, `dense<0> : tensor<512xi32>`
+/// Parses a constant: `512 : i32`, `true`, `dense<0> : tensor<512xi32>`.
 fn constant(text: &str, kind: Kind, shape: &[usize]) -> Option<Tile> {
     let said = text.trim();
     let said = said.strip_prefix("dense<").map_or(said, |rest| rest.split('>').next().unwrap_or_default());
@@ -109,7 +109,7 @@ fn number_after(text: &str, name: &str) -> Option<i64> {
     rest[..rest.find(|c: char| !c.is_ascii_digit() && c != '-').unwrap_or(rest.len())].parse().ok()
 }
 
-/// `{order = array<i32: 1, 0>}`
+/// Parses the attribute `{order = array<i32: 1, 0>}`.
 fn order(text: &str) -> Option<Vec<usize>> {
     let (_, rest) = text.split_once("array<i32: ")?;
     rest.split('>').next()?.split(',').map(|one| one.trim().parse().ok()).collect()

@@ -1,6 +1,6 @@
-//! The time that a launch may take: a model of bandwidth, computing, occupancy and waves.
+//! A cost model for the time of a launch: bandwidth, arithmetic, occupancy and waves.
 //!
-//! It is there to rank candidates. Its constants are of the kind that a data sheet or a textbook gives; none is fitted.
+//! It ranks candidates. Its constants come from data sheets and textbooks; none is fitted.
 
 use model::analysis::occupancy::{Limits, Usage};
 
@@ -8,66 +8,67 @@ use super::gpu::Gpu;
 use super::run::UNKNOWN;
 use super::work::Work;
 
-/// Nanoseconds until a load comes back from the memory.
+/// Latency of a load from device memory, in nanoseconds.
 const LATENCY: f64 = 650.0;
-/// Nanoseconds until a program does something.
+/// Nanoseconds from the start of a program to its first work.
 const START: f64 = 400.0;
-/// Nanoseconds of an exchange between the lanes of a warp, and between warps.
+/// Nanoseconds of an exchange between the lanes of a warp, and of one between warps.
 const EXCHANGE: (f64, f64) = (25.0, 70.0);
 /// Nanoseconds of a launch.
 const LAUNCH: f64 = 2500.0;
-/// What is reached of the memory's bandwidth at best.
+/// The share of the memory bandwidth that is reached at best.
 const REACHED: f64 = 0.92;
-/// Bytes a clock that the L2 gives to one multiprocessor.
+/// Bytes per clock that the L2 cache delivers to one multiprocessor.
 const FROM_L2: f64 = 42.0;
-/// Lanes of functions in a multiprocessor.
+/// Special function lanes of a multiprocessor.
 const SPECIAL: f64 = 16.0;
-/// Of what lanes could do, so much is reached.
+/// The share of the lanes' peak rate that is reached.
 const ISSUED: f64 = 0.6;
-/// How much of what a program asks for again is no longer in the L2, when what all of them go through meanwhile is as large as that.
+/// The share of a program's repeated loads that miss the L2 cache, when the data that all programs read meanwhile is as
+/// large as the cache.
 const MISSED: f64 = 0.5;
-/// The same of what others have asked for, most of them just now.
+/// The same share for data that other programs have loaded, most of it recently.
 const MISSED_OF_OTHERS: f64 = 0.1;
-/// How what bounds a time adds up: the greater, the less.
+/// The exponent of the norm that combines the bounds of the time: the greater it is, the more the bounds overlap.
 const OVERLAP: f64 = 4.0;
 
-/// What a compiled kernel takes.
+/// The resources of a compiled kernel.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Taken {
-    /// Registers of a thread.
+    /// Registers per thread.
     pub(super) registers: u32,
-    /// Bytes of a thread's stack: what did not fit into registers.
+    /// Bytes of stack per thread: values that are spilled from registers.
     pub(super) stack: u32,
-    /// Bytes of shared memory of a program.
+    /// Bytes of shared memory per program.
     pub(super) shared: u32,
     pub(super) warps: u32,
-    /// Rounds of a loop whose loads are under way at once.
+    /// Pipeline stages: loop rounds whose loads are in flight at once.
     pub(super) stages: u32,
 }
 
-/// The time of a launch, and what it is made of, in nanoseconds.
+/// The time of a launch and its components, in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Time {
     pub(super) memory: f64,
     pub(super) l2: f64,
     pub(super) lanes: f64,
     pub(super) tensor: f64,
-    /// What each program waits for, one after the other.
+    /// The latencies that each program waits for, one after the other.
     pub(super) waits: f64,
     pub(super) total: f64,
-    /// Bytes that cross the line to the memory.
+    /// Bytes of traffic with the device memory.
     pub(super) bytes: f64,
 }
 
-/// The time of so many programs, each of which does as much as `each`. `sizes` are the bytes behind the parameters, where they are
-/// known. `None` for what cannot be launched.
+/// The time of a launch with `programs` programs, each of which does the work `each`. `sizes` are the bytes of the
+/// parameters' tensors, where they are known. Returns `None` for a kernel that cannot be launched.
 pub(super) fn time(each: &Work, programs: f64, taken: Taken, sizes: &[Option<f64>], gpu: &Gpu) -> Option<Time> {
     let limits = Limits::of(gpu.capability)?;
     let usage = Usage { registers: taken.registers, shared: taken.shared, warps: taken.warps };
     let blocks = f64::from(limits.occupancy(usage)?.blocks);
     let multiprocessors = f64::from(gpu.multiprocessors);
     let at_once = programs.min(multiprocessors * blocks);
-    // The last ones are alone on their multiprocessors.
+    // The programs of the last wave have their multiprocessors to themselves.
     let of_one = (programs / multiprocessors).ceil();
     let waves = (programs / (multiprocessors * blocks)).ceil();
     let stages = f64::from(taken.stages.max(1));
@@ -96,10 +97,11 @@ pub(super) fn time(each: &Work, programs: f64, taken: Taken, sizes: &[Option<f64
     Some(Time { memory, l2, lanes, tensor, waits, total, bytes })
 }
 
-/// Nanoseconds of one program's products on the tensor cores of its multiprocessor.
+/// Nanoseconds that the matrix products of one program take on the tensor cores of its multiprocessor.
 fn tensor(each: &Work, taken: Taken, gpu: &Gpu) -> f64 {
     let side = each.rows_of_product.max(16.0);
-    // Small tiles leave the units waiting for shared memory, and Hopper's large instructions take 64 rows and four warps.
+    // Small tiles make the tensor cores wait for shared memory, and Hopper's large instructions take 64 rows and four
+    // warps.
     let by_tile = (side / 128.0).min(1.0).sqrt();
     let is_small = gpu.capability >= 90 && (side < 64.0 || taken.warps < 4);
     let reached = 0.85 * by_tile * if is_small { 0.6 } else { 1.0 } * if taken.stages > 1 { 1.0 } else { 0.6 };
@@ -107,18 +109,19 @@ fn tensor(each: &Work, taken: Taken, gpu: &Gpu) -> f64 {
     each.multiplied.iter().map(|(&bits, &count)| count / (rate(bits) * reached) / gpu.clock).sum()
 }
 
-/// Multiplications and additions a clock of one multiprocessor on factors of so many bits; of 0 they are taken as they are, in fp32.
+/// Multiply-adds per clock of one multiprocessor on factors with this many bits; 0 bits stand for fp32 without tensor
+/// cores.
 pub(super) fn rate(bits: u32, gpu: &Gpu) -> f64 {
     match bits {
         0 | 64 => gpu.lanes,
         8 if gpu.capability >= 89 => gpu.tensor * 2.0,
         1..=16 => gpu.tensor,
-        // Factors in fp32 are taken as tf32.
+        // Factors in fp32 are read as tf32.
         _ => gpu.tensor / 2.0,
     }
 }
 
-/// Bytes that cross the line to the memory: everything once, and of what is asked for again as much as the L2 has lost.
+/// Bytes of traffic with the device memory: all data once, and the part of the repeated loads that misses the L2 cache.
 fn dram(each: &Work, programs: f64, at_once: f64, sizes: &[Option<f64>], gpu: &Gpu) -> f64 {
     let cache = gpu.l2 * 1_048_576.0;
     let size = |of: &usize| sizes.get(*of).copied().flatten().filter(|_| *of != UNKNOWN);
@@ -132,7 +135,7 @@ fn dram(each: &Work, programs: f64, at_once: f64, sizes: &[Option<f64>], gpu: &G
         let once = first.min(size(of).unwrap_or(first));
         once + (first - once) * MISSED_OF_OTHERS * full + again * programs * MISSED * full
     });
-    // What is stored again in the same place before it leaves the L2 is written once.
+    // Repeated stores to the same place are written once while it is in the L2 cache.
     let stores = each.stored.iter().map(|(of, bytes)| {
         let all = bytes * programs;
         all.min(size(of).unwrap_or(all))

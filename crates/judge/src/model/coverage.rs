@@ -1,5 +1,5 @@
-//! Whether a candidate touches what the original touches. A tile that no longer holds its row, or a grid with too few programs, is fast and
-//! wrong; a model that runs nothing can see that much.
+//! A check that a candidate touches as much memory as the original. A tile that no longer covers its row, or a grid
+//! with too few programs, is fast and wrong, and a model that runs nothing can still detect that.
 
 use std::collections::HashMap;
 
@@ -8,10 +8,10 @@ use protocol::{Drafts, Parameter};
 use super::Launch;
 use super::run::UNKNOWN;
 
-/// Programs are sampled: what is less than this share is missing.
+/// The share of the original's bytes below which bytes count as missing. It is below 1 because programs are sampled.
 const ENOUGH: f64 = 0.9;
 
-/// Bytes of a tensor that are loaded and stored, counted as often as they are, and how many it has.
+/// Bytes of a tensor that are loaded and stored, with repetitions, and the size of the tensor.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Bytes {
     loaded: f64,
@@ -19,7 +19,7 @@ struct Bytes {
     size: f64,
 }
 
-/// What a call touches of its arguments and results.
+/// The bytes that a call loads and stores, for its arguments and results.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Coverage {
     inputs: Vec<Bytes>,
@@ -27,7 +27,7 @@ pub(super) struct Coverage {
 }
 
 impl Coverage {
-    /// That of launches; `None` where some of it goes to memory that nobody knows.
+    /// The coverage of launches; `None` where some of them access memory whose tensor is unknown.
     pub(super) fn of(drafts: &Drafts, launches: &[Launch]) -> Option<Self> {
         let mut all: HashMap<u64, Bytes> = HashMap::new();
         for Launch { work, programs, memories, parameters, .. } in launches {
@@ -49,7 +49,7 @@ impl Coverage {
         Some(Self { inputs: of(&drafts.inputs), results: of(&drafts.results) })
     }
 
-    /// What the original touches of which this does not touch enough, in words.
+    /// A description of what the original touches and this call does not touch enough.
     pub(super) fn lacks(&self, original: &Self) -> Option<String> {
         let less = |own: f64, original: f64, size: f64| own < ENOUGH * original.min(size);
         let megabytes = |bytes: f64| bytes / 1e6;
@@ -95,7 +95,7 @@ mod tests {
         let lacks = |loaded, stored| coverage(loaded, stored).unwrap().lacks(&original).unwrap();
         assert_eq!(lacks(50.0, 100.0), "it reads 0.001 MB of tensor 1 of the call, the original 0.001 MB");
         assert!(lacks(100.0, 50.0).starts_with("it writes"));
-        // What the original leaves alone nobody has to touch.
+        // A tensor that the original does not touch need not be touched.
         assert_eq!(original.lacks(&coverage(0.0, 0.0).unwrap()), None);
     }
 

@@ -1,25 +1,25 @@
-//! What GPUs can do at best, by their makers' data sheets.
+//! Peak rates and sizes of GPUs, by their makers' data sheets.
 
 use serde::Serialize;
 
-/// A GPU that a model knows.
+/// A GPU that the model knows.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Gpu {
-    /// Its name as its driver tells it: `NVIDIA H200`.
+    /// The name that the driver reports: `NVIDIA H200`.
     pub name: &'static str,
     /// Compute capability, `90` for 9.0.
     pub capability: u32,
-    /// Multiprocessors.
+    /// The number of multiprocessors.
     pub multiprocessors: u32,
-    /// Their clock in GHz, boosted.
+    /// The boost clock of the multiprocessors in GHz.
     pub clock: f64,
-    /// Bytes a nanosecond (GB/s) of its memory.
+    /// Memory bandwidth in bytes per nanosecond (GB/s).
     pub bandwidth: f64,
-    /// MiB of the L2 cache.
+    /// The size of the L2 cache in MiB.
     pub l2: f64,
-    /// Multiplications and additions a clock of one multiprocessor's tensor cores on factors of 16 bits, summed in fp32.
+    /// Multiply-adds per clock of one multiprocessor's tensor cores, on 16-bit factors with sums in fp32.
     pub tensor: f64,
-    /// Lanes of one multiprocessor that compute in fp32 in one clock.
+    /// fp32 lanes of one multiprocessor.
     pub lanes: f64,
 }
 
@@ -41,7 +41,7 @@ const GPUS: &[Row] = &[
 ];
 
 impl Gpu {
-    /// All that are known.
+    /// All known GPUs.
     pub fn all() -> impl Iterator<Item = Self> {
         GPUS.iter().map(|&(name, capability, multiprocessors, clock, bandwidth, l2, tensor, lanes)| Self {
             name,
@@ -55,20 +55,20 @@ impl Gpu {
         })
     }
 
-    /// The one that a driver calls so.
+    /// The GPU with the name that a driver reports.
     #[must_use]
     pub fn of_device(name: &str) -> Option<Self> {
         Self::all().find(|gpu| gpu.name == name)
     }
 
-    /// The one that is meant by a part of its name: `h200`.
+    /// The GPU that a part of its name means: `h200`.
     ///
     /// # Errors
-    /// The names of all, where none is meant.
+    /// Returns the names of all known GPUs when the text means none of them.
     pub fn named(name: &str) -> Result<Self, String> {
         let plain = |text: &str| text.to_lowercase().replace([' ', '-', '_'], "");
         let meant = plain(name);
-        // An A10 is no A100.
+        // `a10` must not match an A100.
         let is_meant: [&dyn Fn(&Self) -> bool; 2] =
             [&|gpu| plain(gpu.name).ends_with(&meant), &|gpu| plain(gpu.name).contains(&meant)];
         let found = is_meant.iter().find_map(|is_meant| Self::all().find(|gpu| is_meant(gpu)));
@@ -89,7 +89,7 @@ mod tests {
         assert_eq!(Gpu::named("h200").unwrap().name, "NVIDIA H200");
         assert_eq!(Gpu::named("RTX 4090").unwrap().capability, 89);
         assert_eq!(Gpu::named("H100").unwrap().bandwidth, 3350.0);
-        // The longer names stand before these.
+        // The table lists the longer names before these.
         assert_eq!(["a10", "L4"].map(|name| Gpu::named(name).unwrap().name), ["NVIDIA A10", "NVIDIA L4"]);
         assert_eq!(Gpu::of_device("NVIDIA H200").unwrap().capability, 90);
         assert_eq!(Gpu::of_device("NVIDIA H200 MIG 1g.18gb"), None);

@@ -1,4 +1,5 @@
-//! What a launch would take on a GPU that is not here. It ranks candidates and claims nothing.
+//! A performance model that predicts the time of launches on a GPU that this machine does not have. It ranks
+//! candidates; its times are no claims.
 
 mod arithmetic;
 mod cost;
@@ -22,10 +23,10 @@ use protocol::{Drafted, Drafts, Parameter};
 use run::{Argument, Place};
 use work::Work;
 
-/// Programs of a grid that are gone through, for all.
+/// The number of programs of a grid that are traced as a sample.
 const SAMPLED: i64 = 8;
 
-/// What a call may take, and what it does.
+/// The predicted time and work of a call.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Predicted {
     pub(super) milliseconds: f64,
@@ -34,16 +35,16 @@ pub(super) struct Predicted {
 }
 
 impl Predicted {
-    /// What the original touches and this does not, in words.
+    /// A description of what the original touches and this call does not.
     fn lacks(&self, original: &Self) -> Option<String> {
         self.coverage.as_ref()?.lacks(original.coverage.as_ref()?)
     }
 }
 
-/// What a call that makes these launches may take; of a tuner's choices the fastest counts.
+/// Predicts a call that makes these launches; of an autotuner's configurations the fastest counts.
 ///
 /// # Errors
-/// What cannot be launched there, or is not understood.
+/// Returns a description of a kernel that cannot be launched on the GPU, or that the model does not understand.
 pub(super) fn predict(drafts: &Drafts, gpu: &Gpu) -> Result<Predicted, String> {
     let mut all = Vec::new();
     let mut choices: BTreeMap<u64, Result<Launch, String>> = BTreeMap::new();
@@ -68,7 +69,7 @@ pub(super) fn predict(drafts: &Drafts, gpu: &Gpu) -> Result<Predicted, String> {
     Ok(Predicted { milliseconds, counted: counted(&all, gpu), coverage: Coverage::of(drafts, &all) })
 }
 
-/// What launches do together.
+/// The work of all launches together.
 fn counted(launches: &[Launch], gpu: &Gpu) -> Counted {
     let mut products: BTreeMap<u32, f64> = BTreeMap::new();
     let (mut bytes, mut floats) = (0.0, 0.0);
@@ -86,18 +87,18 @@ fn counted(launches: &[Launch], gpu: &Gpu) -> Counted {
     Counted { bytes, operations, peak, bandwidth: gpu.bandwidth * 1e9 }
 }
 
-/// A launch with what it may take.
+/// A launch with its predicted time.
 #[derive(Clone, Debug, Default)]
 struct Launch {
     time: Time,
-    /// That of each program.
+    /// The work of each program.
     work: Work,
     programs: f64,
     parameters: Vec<Parameter>,
     memories: Vec<u64>,
 }
 
-/// What one launch may take.
+/// Predicts one launch.
 fn launch(draft: &Drafted, gpu: &Gpu) -> Result<Launch, String> {
     let count = |at: usize| draft.grid.get(at).copied().unwrap_or(1).max(1);
     let grid = [count(0), count(1), count(2)];
@@ -125,10 +126,11 @@ fn launch(draft: &Drafted, gpu: &Gpu) -> Result<Launch, String> {
     Ok(Launch { time, work: each, programs: programs as f64, parameters, memories })
 }
 
-/// Programs from all parts of the grid, and the share of all that each stands for. Where in its part one lies differs from part to part:
-/// where a grid has several axes, or is divided into some, at equal distances they would all be at the same place of one.
+/// A sample of programs from all parts of the grid, each with the share of all programs that it represents. The offset
+/// inside its part differs from part to part: in a grid with several axes, equal distances would sample the same
+/// position of one axis.
 fn samples(programs: i64) -> Vec<(i64, f64)> {
-    // Of the second sequence of Roberts'.
+    // The constant of the second of Roberts' sequences.
     const ROBERTS: f64 = 0.569_840_290_998_053;
     let count = programs.min(SAMPLED);
     let place = |part: i64| if count < SAMPLED { 0.0 } else { ((part as f64 + 0.5) * ROBERTS).fract() };

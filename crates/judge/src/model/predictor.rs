@@ -1,4 +1,5 @@
-//! Candidates are compiled for a GPU that is not here, and what the model says of them stands in the place of a measurement.
+//! The predictor, which compiles candidates for a GPU that this machine does not have and uses the model's time in
+//! place of a measurement.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -21,23 +22,23 @@ use crate::trials::title;
 use crate::twins::Twins;
 use crate::verdict::{Check, Measured, Outcome, Reason, Verdict};
 
-/// What is said of everything that is predicted.
+/// The note on every predicted verdict.
 const NOTE: &str = "predicted by a model: neither run nor checked";
 
-/// Ranks candidates by the model.
+/// Judges candidates by the model.
 pub(crate) struct Predictor {
     bench: Bench,
     gpu: Gpu,
-    /// What originals take, by text and call.
+    /// Predictions of originals, by text and call.
     originals: Mutex<HashMap<blake3::Hash, Arc<Mutex<Option<Predicted>>>>>,
     twins: Twins,
 }
 
 impl Predictor {
-    /// Starts what compiles for it.
+    /// Starts the processes that compile for the GPU.
     ///
     /// # Errors
-    /// [`ForkerError`] says what is missing.
+    /// Returns a [`ForkerError`] that names what is missing.
     pub(crate) fn start(
         python: &Path,
         gpu: Gpu,
@@ -52,7 +53,7 @@ impl Predictor {
         &self.bench
     }
 
-    /// What the model says of a candidate beside its original.
+    /// The predicted verdict on a candidate, compared with its original.
     pub(crate) fn judge(&self, task: &Task) -> Verdict {
         let mut verdict = Verdict::undecided("there is no call to judge it by");
         verdict.notes.push(NOTE.to_owned());
@@ -81,7 +82,7 @@ impl Predictor {
         verdict
     }
 
-    /// What original and candidate take.
+    /// The predicted times of original and candidate.
     fn of_call(&self, task: &Task, workload: &Workload) -> Result<Measured, Stop> {
         let text = std::fs::read(&task.original).map_err(Undecided::from)?;
         let mut key = blake3::Hasher::new();
@@ -121,7 +122,7 @@ impl Predictor {
         Ok(measured)
     }
 
-    /// The launches of a call, compiled, and what tells their machine code.
+    /// The compiled launches of a call, and a key of their machine code.
     fn drafts(
         &self,
         (file, folder): (&Path, &Path),

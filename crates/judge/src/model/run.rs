@@ -1,4 +1,5 @@
-//! One program of a kernel, gone through with numbers but without data: what it loads, stores and computes.
+//! Tracing of one program of a kernel: integers, addresses and masks are evaluated without any tensor data, and its
+//! loads, stores and operations are counted.
 
 use std::collections::HashMap;
 
@@ -6,36 +7,37 @@ use super::tile::Tile;
 use super::ttir::{Block, Function, Name, Op, Region, Type};
 use super::work::Work;
 
-/// Bytes that the memory gives at once.
+/// Bytes of a memory sector, the smallest unit that is transferred.
 const SECTOR: i64 = 32;
-/// Each pointer that a kernel is given leads to an address of its own.
+/// The bit at which the number of a pointer parameter begins in an address, so that each parameter has addresses of its
+/// own.
 const APART: u32 = 44;
-/// Loops of more rounds are not gone through in full where their rounds are alike.
+/// Loops with more rounds than this are not traced completely if their rounds are alike.
 const ROUNDS: i64 = 6;
-/// Rounds of a loop whose rounds are not alike.
+/// The most rounds that are traced of a loop whose rounds differ.
 const MOST_ROUNDS: i64 = 2048;
-/// Whoever takes more than so many operations is not looked at to the end.
+/// The number of operations after which tracing a program stops.
 const MOST_OPERATIONS: usize = 400_000;
-/// Operations on so many elements count twice.
+/// Operations on this many elements count twice.
 const LANES: usize = 256;
 
-/// What a kernel is given for a parameter.
+/// The argument for a kernel's parameter.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Argument {
     Int(i64),
-    /// An address, by what it is off the beginning of its allocation in bytes.
+    /// A pointer, given by its offset from its allocation in bytes.
     Pointer(i64),
     Other,
 }
 
-/// Where a program is.
+/// The position of a program in its grid.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place {
     pub(super) program: [i64; 3],
     pub(super) grid: [i64; 3],
 }
 
-/// What one program does; `None` where too much is not understood.
+/// The work of one program; `None` where too much of it is not understood.
 pub(super) fn work(functions: &[Function], kernel: &str, arguments: &[Argument], place: Place) -> Option<Work> {
     let kernel = functions.iter().find(|function| function.name == kernel)?;
     let given = kernel.parameters.iter().zip(arguments).enumerate().map(|(at, ((_, of), argument))| match argument {
@@ -60,11 +62,11 @@ struct Machine<'a> {
 /// Values by their names.
 type Values = Vec<Tile>;
 
-/// Where a block leads.
+/// The successor of a block.
 enum End {
-    /// To the end of its region, with values.
+    /// The end of its region, with the region's values.
     Yields(Vec<Tile>),
-    /// To another block of the function.
+    /// Another block of the function, with arguments.
     Goes(String, Vec<Tile>),
 }
 
@@ -81,7 +83,7 @@ impl Machine<'_> {
     fn region(&mut self, region: &Region, given: Vec<Tile>, values: &mut Values) -> Vec<Tile> {
         let Some(mut block) = region.first() else { return Vec::new() };
         let mut given = given;
-        // Loops of blocks are no longer there when kernels come to this form.
+        // Kernels have no loops between blocks in this form, so each block runs at most once.
         for _ in 0..=region.len() {
             block.arguments.iter().zip(given).for_each(|(name, value)| values[*name] = value);
             match self.block(block, values) {
@@ -116,12 +118,13 @@ impl Machine<'_> {
         End::Yields(Vec::new())
     }
 
-    /// Where it is not known, on: whoever returns early has little to do.
+    /// The block that a branch leads to. An unknown condition continues, since a program that returns early has little
+    /// work.
     fn branch(&mut self, op: &Op, values: &Values) -> End {
         let holds = op.operands.first().and_then(|name| values[*name].value()) == Some(1);
         let mut labels = labels(&op.text);
         let label = if labels.len() > 1 { labels.swap_remove(usize::from(!holds)) } else { String::new() };
-        // `%c, ^bb1(%a : i32), ^bb2(%b : i32)`
+        // For example `%c, ^bb1(%a : i32), ^bb2(%b : i32)`.
         let first = op.text.split('^').nth(1).map_or(0, |first| first.matches('%').count());
         let of = |name: &Name| values[*name].clone();
         let given = op.operands.iter().skip(1);
@@ -154,14 +157,14 @@ impl Machine<'_> {
         }
     }
 
-    /// A loop with a counter. Rounds that are alike are gone through a few times, and counted for the others.
+    /// Traces a loop with a counter. A few of the rounds that are alike are traced and counted for the others.
     fn counted(&mut self, op: &Op, values: &mut Values) -> Vec<Tile> {
         let [counter, low, high, step, rest @ ..] = op.operands.as_slice() else { return unknown(&op.types) };
         let Some(body) = op.regions.first() else { return unknown(&op.types) };
         let (names, mut state) = carried(rest, values);
         let [low, high, step] = [low, high, step].map(|name| values[*name].value());
         let (low, step) = (low.unwrap_or(0), step.unwrap_or(1).max(1));
-        // Of a loop whose end lies in data one round is seen.
+        // One round is traced of a loop whose bounds depend on data.
         let rounds = (high.unwrap_or(low + step) - low + step - 1).div_euclid(step).max(0);
         self.work.new_round();
         let mut before: Vec<Vec<Tile>> = Vec::new();
@@ -205,7 +208,7 @@ impl Machine<'_> {
                 break;
             }
             let goes_on = said.remove(0).value();
-            // Where data decides, it is gone through once.
+            // One round is traced of a loop whose condition depends on data.
             if goes_on.map_or(round > 0, |goes_on| goes_on == 0) {
                 return said;
             }
@@ -215,7 +218,7 @@ impl Machine<'_> {
         state
     }
 
-    /// What an operation costs.
+    /// Adds the cost of an operation.
     fn count(&mut self, op: &Op, operands: &[&Tile]) {
         let bits = |at: usize| op.types.get(at).map_or(32, |of| of.bits);
         match op.name.as_str() {
@@ -239,7 +242,7 @@ impl Machine<'_> {
                 let bytes = i64::from(bits(0).div_ceil(8));
                 if let Some(&pointers) = operands.first() {
                     let touched = touched(pointers, operands.get(2).copied(), bytes);
-                    // The L2 reads, adds and writes.
+                    // The L2 cache reads, adds and writes.
                     self.work.store(&touched, 2.0);
                 }
             }
@@ -262,7 +265,7 @@ impl Machine<'_> {
             }
             name => {
                 let elements = op.types.first().map_or(0, Type::elements);
-                // Scalars are worked out once for all lanes.
+                // Scalars are computed once for all lanes.
                 if !op.types.first().is_none_or(|of| of.shape.is_empty()) {
                     let (simple, special) = price(name);
                     self.work.simple += simple * elements as f64;
@@ -277,7 +280,7 @@ impl Machine<'_> {
         let [a, b, ..] = operands else { return };
         let (Some(&inner), Some(&columns)) = (a.shape.last(), b.shape.last()) else { return };
         let rows: usize = a.shape[..a.shape.len().saturating_sub(1)].iter().product();
-        // `tensor<64x32xbf16> * tensor<32x64xbf16> -> …`
+        // For example `tensor<64x32xbf16> * tensor<32x64xbf16> -> …`.
         let of = op.text.split(" : ").last().unwrap_or_default();
         let bits = super::ttir::first_type(of).map_or(16, |of| of.bits);
         let is_exact = op.text.contains("inputPrecision = ieee");
@@ -287,7 +290,7 @@ impl Machine<'_> {
     }
 }
 
-/// What a loop carries from round to round, and what it begins with: `%a = %start, …`
+/// The values that a loop carries, with their initial values: `%a = %start, …`
 fn carried(operands: &[Name], values: &Values) -> (Vec<Name>, Vec<Tile>) {
     let pairs = operands.as_chunks::<2>().0.iter();
     pairs.map(|&[name, start]| (name, values[start].clone())).unzip()
@@ -306,22 +309,22 @@ fn labels(text: &str) -> Vec<String> {
     labels
 }
 
-/// What an access touches: sectors by the parameter that leads there, and the bytes that were asked for.
+/// The memory that an access touches: sectors per pointer parameter, and the bytes that were requested.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Touched {
-    /// Bytes of the sectors, by the number of the parameter; that of what is not known is the greatest.
+    /// Bytes of the sectors, by the index of the parameter; [`UNKNOWN`] stands for an unknown one.
     pub(super) bytes: HashMap<usize, f64>,
-    /// Where they begin and end, by the same.
+    /// The first and last address of the sectors, by the index of the parameter.
     pub(super) reach: HashMap<usize, (i64, i64)>,
 }
 
-/// The parameter of what is not known.
+/// The index that stands for an unknown parameter.
 pub(super) const UNKNOWN: usize = usize::MAX;
 
 fn touched(pointers: &Tile, mask: Option<&Tile>, bytes: i64) -> Touched {
     let mut found = Touched::default();
     let Some(addresses) = &pointers.elements else {
-        // Wherever it is: each element by itself if they are not next to each other.
+        // The addresses are unknown: each element counts alone, unless the elements are contiguous.
         let all = pointers.len().max(1) as f64 * bytes as f64;
         found.bytes.insert(UNKNOWN, all.max(SECTOR as f64));
         return found;
@@ -345,13 +348,14 @@ fn touched(pointers: &Tile, mask: Option<&Tile>, bytes: i64) -> Touched {
         let (start, end) = (sector * SECTOR, (sector + 1) * SECTOR);
         let parameter = usize::try_from(start >> APART).ok().and_then(|at| at.checked_sub(1)).unwrap_or(UNKNOWN);
         *found.bytes.entry(parameter).or_default() += SECTOR as f64;
-        // They are in order.
+        // The sectors are sorted.
         found.reach.entry(parameter).or_insert((start, end)).1 = end;
     }
     found
 }
 
-/// A block of a descriptor, of which there is a parameter if it was made of one.
+/// A block that is accessed through a tensor descriptor. Its parameter is known if the descriptor was made from a
+/// pointer parameter.
 fn whole(bytes: usize, operands: &[&Tile]) -> Touched {
     let address = operands.first().and_then(|tile| tile.value());
     let parameter = address.and_then(|address| usize::try_from(address >> APART).ok()?.checked_sub(1));
@@ -369,7 +373,7 @@ fn computes_floats(name: &str) -> bool {
         || name == "tt.clampf"
 }
 
-/// Instructions for each element: of the ordinary units, and of those for functions.
+/// Instructions per element: of the ordinary lanes, and of the special function lanes.
 fn price(name: &str) -> (f64, f64) {
     match name {
         "arith.constant" | "tt.splat" | "tt.broadcast" | "tt.expand_dims" | "tt.make_range" | "tt.reshape" => {

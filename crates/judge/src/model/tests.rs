@@ -1,8 +1,8 @@
-//! Launches are timed as far as a model can.
+//! Tests of the performance model on compiled launches.
 
 use super::*;
 
-/// Rows are gone through in parts, `$PASSES` times.
+/// A kernel that reads rows in parts, `$PASSES` times.
 fn rows(passes: usize) -> String {
     let one = r#"
     %l$ = scf.for %off$ = %zero to %N step %step iter_args(%sum$ = %start) -> (f32)  : i32 {
@@ -68,7 +68,8 @@ fn work_of(text: &str, program: i64, length: i64) -> Work {
 #[test]
 fn bytes_are_counted_whether_rounds_are_gone_through_or_not() {
     let text = rows(1);
-    // 2 rounds; 100, of which most are alike; a row whose last part is masked; and more rounds than are ever gone through.
+    // 2 rounds; 100 rounds, most of which are alike; a row whose last part is masked; and more rounds than are ever
+    // traced.
     for (length, expected) in [(1024, 2048.0), (51_200, 102_400.0), (51_000, 102_016.0), (2_560_000, 5_120_000.0)] {
         let work = work_of(&text, 0, length);
         assert_eq!(work.loaded[&0], expected, "{length}");
@@ -97,7 +98,7 @@ fn what_a_call_does_is_counted_for_all_its_programs() {
     assert!((once.peak / 61.8e12 - 1.0).abs() < 0.01, "{}", once.peak);
 }
 
-/// Where no round is like the one before, most are counted all the same without being gone through.
+/// Rounds that all differ are counted without tracing most of them.
 #[test]
 fn long_loops_of_uneven_rounds_come_to_an_end() {
     let text = r#"module {
@@ -127,7 +128,7 @@ fn long_loops_of_uneven_rounds_come_to_an_end() {
     assert!((work.loaded[&0] / (rounds as f64 * 4096.0) - 1.0).abs() < 0.02, "{work:?}");
 }
 
-/// A loop over programs carries nothing: what each does shows in its work alone.
+/// A loop over programs carries no values: what each round does shows in its work alone.
 #[test]
 fn rounds_that_do_more_each_time_are_all_gone_through() {
     let text = r#"module {

@@ -1,4 +1,4 @@
-//! Values of a program: integers, addresses and masks as they are, and tiles of which only the shape is known.
+//! Values of a traced program: integers, addresses and masks with their elements, other tiles by their shapes only.
 
 use std::rc::Rc;
 
@@ -6,7 +6,7 @@ use std::rc::Rc;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Tile {
     pub(super) shape: Vec<usize>,
-    /// Its elements, row by row, where they are integers, addresses or truths that are known.
+    /// The elements in row-major order, where they are known integers, addresses or booleans.
     pub(super) elements: Option<Rc<Vec<i64>>>,
 }
 
@@ -20,22 +20,22 @@ impl Tile {
         Self { shape, elements: Some(Rc::new(elements)) }
     }
 
-    /// One of which only the shape is known.
+    /// A tile of which only the shape is known.
     pub(super) fn unknown(shape: &[usize]) -> Self {
         Self { shape: shape.to_vec(), elements: None }
     }
 
-    /// The value of a scalar, or of a tile that has it everywhere.
+    /// The value of a scalar, or of a tile whose elements are all equal.
     pub(super) fn value(&self) -> Option<i64> {
         self.elements.as_ref()?.first().copied()
     }
 
-    /// How many elements.
+    /// The number of elements.
     pub(super) fn len(&self) -> usize {
         self.shape.iter().product()
     }
 
-    /// Two of one shape, element by element.
+    /// Combines two tiles of the same shape element by element.
     pub(super) fn with(&self, other: &Self, make: impl Fn(i64, i64) -> i64) -> Self {
         match (&self.elements, &other.elements) {
             (Some(one), Some(two)) if one.len() == two.len() => {
@@ -46,7 +46,7 @@ impl Tile {
         }
     }
 
-    /// One element for all of a shape.
+    /// A tile of this shape with one element everywhere.
     pub(super) fn splat(&self, shape: &[usize]) -> Self {
         match self.value() {
             Some(value) => Self::of(shape.to_vec(), vec![value; shape.iter().product()]),
@@ -54,12 +54,12 @@ impl Tile {
         }
     }
 
-    /// The same elements in another shape.
+    /// The same elements with another shape.
     pub(super) fn reshape(&self, shape: &[usize]) -> Self {
         Self { shape: shape.to_vec(), elements: self.elements.clone() }
     }
 
-    /// Dimensions of one element repeated.
+    /// Repeats the elements along dimensions of size 1.
     pub(super) fn broadcast(&self, shape: &[usize]) -> Self {
         let fits = self.shape.len() == shape.len();
         let Some(all) = self.elements.as_ref().filter(|_| fits) else { return Self::unknown(shape) };
@@ -69,7 +69,7 @@ impl Tile {
         Self::of(shape.to_vec(), gathered(all, shape, &steps))
     }
 
-    /// Dimensions in another order.
+    /// Permutes the dimensions.
     pub(super) fn transpose(&self, order: &[usize]) -> Self {
         let shape: Vec<usize> = order.iter().filter_map(|&at| self.shape.get(at).copied()).collect();
         if shape.len() != self.shape.len() {
@@ -81,16 +81,16 @@ impl Tile {
         Self::of(shape.clone(), gathered(all, &shape, &steps))
     }
 
-    /// What this is `rounds` later, where it goes on as it has since `before`.
+    /// Extrapolates the value by `rounds` rounds, in which it changes as it has since `before`.
     pub(super) fn later(&self, before: &Self, rounds: i64) -> Self {
         match (&before.elements, &self.elements) {
             (Some(_), Some(_)) => self.with(before, |now, before| now + (now - before) * rounds),
-            // Of what is not known nothing more is.
+            // An unknown value stays unknown.
             _ => self.clone(),
         }
     }
 
-    /// Whether the step from `before` to this is that from `first` to `before`.
+    /// Whether the step from `before` to this value equals the step from `first` to `before`.
     pub(super) fn is_even(&self, before: &Self, first: &Self) -> bool {
         match (&first.elements, &before.elements, &self.elements) {
             (Some(a), Some(b), Some(c)) => {
@@ -101,7 +101,7 @@ impl Tile {
     }
 }
 
-/// By how much one goes on in memory along each dimension.
+/// The row-major stride of each dimension.
 fn steps(shape: &[usize]) -> Vec<usize> {
     let mut steps = vec![1; shape.len()];
     for at in (1..shape.len()).rev() {

@@ -1,13 +1,14 @@
-//! Triton's own intermediate representation as text: operations with their regions, as far as a model needs them.
+//! A parser for the text of Triton's intermediate representation: operations with their regions, as far as the model
+//! needs them.
 
 use std::collections::HashMap;
 
-/// What an element is.
+/// The kind of an element.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Kind {
     /// An integer or a boolean.
     Int,
-    /// A number with a point.
+    /// A floating-point number.
     Float,
     /// An address.
     Pointer,
@@ -19,15 +20,15 @@ pub(super) enum Kind {
 /// The type of a value.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Type {
-    /// None for a scalar.
+    /// Empty for a scalar.
     pub(super) shape: Vec<usize>,
     pub(super) kind: Kind,
-    /// Of an element; of what a pointer leads to.
+    /// The bits of an element; for a pointer, of the element that it points to.
     pub(super) bits: u32,
 }
 
 impl Type {
-    /// How many elements.
+    /// The number of elements.
     pub(super) fn elements(&self) -> usize {
         self.shape.iter().product()
     }
@@ -68,30 +69,30 @@ impl Type {
     }
 }
 
-/// A value, by its number in its function.
+/// A value, by its index in its function.
 pub(super) type Name = usize;
 
 /// An operation.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Op {
-    /// With its dialect: `arith.addi`
+    /// The name with its dialect: `arith.addi`.
     pub(super) name: String,
     pub(super) results: Vec<Name>,
     pub(super) operands: Vec<Name>,
-    /// The types of the results; where there are none, those at its end.
+    /// The types of the results; for an operation without results, the types at its end.
     pub(super) types: Vec<Type>,
-    /// What stands behind the name.
+    /// The text after the name.
     pub(super) text: String,
     pub(super) regions: Vec<Region>,
 }
 
-/// Blocks, the first of which is entered.
+/// The blocks of a region; the first is its entry.
 pub(super) type Region = Vec<Block>;
 
-/// Operations in a row.
+/// A sequence of operations.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Block {
-    /// `bb1`; none of a first block that has no arguments.
+    /// The label, such as `bb1`; empty for a first block without arguments.
     pub(super) label: String,
     pub(super) arguments: Vec<Name>,
     pub(super) ops: Vec<Op>,
@@ -103,11 +104,11 @@ pub(super) struct Function {
     pub(super) name: String,
     pub(super) parameters: Vec<(Name, Type)>,
     pub(super) body: Region,
-    /// How many values it has.
+    /// The number of values.
     pub(super) values: usize,
 }
 
-/// The functions of a module; the one that is launched is public.
+/// Parses the functions of a module; the one that is launched is public.
 pub(super) fn parse(text: &str) -> Vec<Function> {
     let text = without_locations(text);
     let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#')).peekable();
@@ -124,7 +125,7 @@ pub(super) fn parse(text: &str) -> Vec<Function> {
     functions
 }
 
-/// Where something stood in the user's file is of no matter here.
+/// Removes source locations, which the model does not need.
 fn without_locations(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -156,12 +157,12 @@ impl<'t, I: Iterator<Item = &'t str>> Reader<'_, 't, I> {
         *self.names.entry(name.to_owned()).or_insert(next)
     }
 
-    /// All values that are named in a text.
+    /// The indices of all values that a text names.
     fn named(&mut self, text: &str) -> Vec<Name> {
         named(text).into_iter().map(|name| self.name(name)).collect()
     }
 
-    /// `public @kernel(%X: !tt.ptr<f16> {…}, %n: i32) attributes {…} {`
+    /// Parses a function's head: `public @kernel(%X: !tt.ptr<f16> {…}, %n: i32) attributes {…} {`.
     fn head(&mut self, head: &str) -> Function {
         let (before, rest) = head.split_once('(').unwrap_or((head, ""));
         let name = before.rsplit('@').next().unwrap_or_default().to_owned();
@@ -172,7 +173,7 @@ impl<'t, I: Iterator<Item = &'t str>> Reader<'_, 't, I> {
         Function { name, parameters: parameters.collect(), ..Function::default() }
     }
 
-    /// What stands until a closing brace, and what stands behind that.
+    /// Parses a region up to its closing brace; returns it with the text after the brace.
     fn region(&mut self) -> (Region, String) {
         let mut blocks = vec![Block::default()];
         while let Some(line) = self.lines.next() {
@@ -224,7 +225,7 @@ impl<'t, I: Iterator<Item = &'t str>> Reader<'_, 't, I> {
         op
     }
 
-    /// `%a:2`, `%a, %b`
+    /// Parses result names: `%a:2`, `%a, %b`.
     fn results(&mut self, text: &str) -> Vec<Name> {
         let mut all = Vec::new();
         for one in text.split(',').map(|one| one.trim().trim_start_matches('%')).filter(|one| !one.is_empty()) {
@@ -244,7 +245,7 @@ fn named(text: &str) -> Vec<&str> {
     names.filter(|name| !name.is_empty()).collect()
 }
 
-/// Splits at these, but for what stands in brackets; what comes behind a bracket that closes more than was opened is left out.
+/// Splits a text at these characters outside of brackets, and stops at a bracket that closes more than was opened.
 fn split<'t>(text: &'t str, at: &[char]) -> Vec<&'t str> {
     let (mut depth, mut from, mut parts) = (0_i32, 0, Vec::new());
     let mut last = ' ';
@@ -268,13 +269,13 @@ fn split<'t>(text: &'t str, at: &[char]) -> Vec<&'t str> {
     parts
 }
 
-/// The first type of a list.
+/// The first type in a list.
 pub(super) fn first_type(text: &str) -> Option<Type> {
     let end = text.find(" * ").or_else(|| text.find(',')).unwrap_or(text.len());
     Some(Type::parse(&text[..end])).filter(|of| of.kind != Kind::Other)
 }
 
-/// The types of the results of an operation.
+/// The types of an operation's results.
 fn types(name: &str, text: &str) -> Vec<Type> {
     let said = match text.rsplit_once("->") {
         Some((_, types)) => types.trim(),
@@ -285,7 +286,7 @@ fn types(name: &str, text: &str) -> Vec<Type> {
     };
     let said = match said.strip_prefix('(') {
         Some(list) => split(list, &[')']).first().copied().unwrap_or_default(),
-        // What follows a loop's types is that of its counter.
+        // The type after a loop's types is that of its counter.
         None => said,
     };
     let mut types: Vec<Type> = split(said, &[',']).into_iter().map(Type::parse).collect();

@@ -1,4 +1,4 @@
-//! How much a program does.
+//! The work of a program: its memory traffic, its operations and its waits.
 
 use std::collections::HashMap;
 
@@ -7,28 +7,28 @@ use super::run::Touched;
 /// Bytes, operations and waits of one program, or of several together.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Work {
-    /// Bytes that are loaded, by the number of the parameter that leads there.
+    /// Loaded bytes, by the index of the pointer parameter.
     pub(super) loaded: HashMap<usize, f64>,
-    /// Of these, the bytes that the program has loaded before.
+    /// The part of these bytes that the program had loaded before.
     pub(super) again: HashMap<usize, f64>,
-    /// Bytes that are stored.
+    /// Stored bytes, by the index of the pointer parameter.
     pub(super) stored: HashMap<usize, f64>,
-    /// Times that it waits for the memory: loads that do not wait for each other count as one.
+    /// How often the program waits for memory: loads that do not depend on each other count as one wait.
     pub(super) rounds: f64,
     /// Instructions of single lanes.
     pub(super) simple: f64,
-    /// Those for functions, of which there are few units.
+    /// Instructions of the special function lanes, of which there are few.
     pub(super) special: f64,
-    /// Operations on floats, but for products.
+    /// Floating-point operations, except those of matrix products.
     pub(super) floats: f64,
     /// Reductions and scans, for which warps wait for each other.
     pub(super) exchanges: f64,
-    /// Multiplications of products, by the bits of their factors; 0 where these are taken as they are, in fp32.
+    /// Multiply-adds of matrix products, by the bits of their factors; 0 bits stand for fp32 without tensor cores.
     pub(super) multiplied: HashMap<u32, f64>,
-    /// The shorter side of the largest product.
+    /// The shorter side of the largest matrix product.
     pub(super) rows_of_product: f64,
     is_waiting: bool,
-    /// The first and the last address that was loaded from, by the number of the parameter.
+    /// The first and the last loaded address, by the index of the pointer parameter.
     reach: HashMap<usize, (i64, i64)>,
 }
 
@@ -52,19 +52,19 @@ impl Work {
         *self.multiplied.entry(if is_exact { 0 } else { bits }).or_default() += count;
     }
 
-    /// What is loaded from now on waits for what was loaded before.
+    /// Starts a new wait: the following loads depend on the earlier ones.
     pub(super) fn new_round(&mut self) {
         self.is_waiting = false;
     }
 
-    /// What was done since.
+    /// The work that was added since `before`.
     pub(super) fn since(&self, before: &Self) -> Self {
         let mut out = self.clone();
         out.add(before, -1.0);
         out
     }
 
-    /// Whether it does about as much as another, within a hundredth.
+    /// Whether the work equals another one within a hundredth.
     pub(super) fn is_like(&self, other: &Self) -> bool {
         let sum = |of: &HashMap<usize, f64>| of.values().sum::<f64>();
         let all = |work: &Self| {
@@ -73,7 +73,7 @@ impl Work {
         all(self).iter().zip(all(other)).all(|(one, other)| (one - other).abs() <= 0.01 * one.abs().max(other.abs()))
     }
 
-    /// Closes the account of a program: what it has loaded beyond what it reaches, it has loaded again.
+    /// Ends the count of a program: bytes loaded beyond its address range were loaded repeatedly.
     pub(super) fn close(&mut self) {
         for (of, bytes) in &self.loaded {
             if let Some((low, high)) = self.reach.get(of) {
@@ -82,7 +82,7 @@ impl Work {
         }
     }
 
-    /// So many times what another does.
+    /// Adds `times` times another work.
     pub(super) fn add(&mut self, other: &Self, times: f64) {
         put(&mut self.loaded, &other.loaded, times);
         put(&mut self.again, &other.again, times);
