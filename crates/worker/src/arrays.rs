@@ -1,4 +1,4 @@
-//! NumPy arrays and scalars in results, which are read as tensors on the host.
+//! Arrays and scalars of `numpy` in results, which are read as tensors on the host.
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PySlice, PyTuple};

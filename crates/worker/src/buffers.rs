@@ -115,7 +115,7 @@ impl Source {
         let mut read = vec![0; bytes];
         match self {
             Self::File(_) => self.copy(at, read.as_mut_ptr().addr(), bytes)?,
-            // SAFETY: both were checked to have so many bytes.
+            // SAFETY: both were checked to have `bytes` bytes.
             Self::Device { address, .. } if bytes > 0 => unsafe {
                 check(sys::cuMemcpyDtoH_v2(read.as_mut_ptr().cast(), *address + at, bytes))?;
             },
@@ -134,12 +134,12 @@ impl Source {
                 if at.checked_add(bytes as u64).is_none_or(|end| end > *size) {
                     return Err(failed("results end before their last tensor"));
                 }
-                // SAFETY: the source was checked to have so many bytes; the tensor has been made for them.
+                // SAFETY: the source was checked to have `bytes` bytes; the tensor has been made for them.
                 unsafe { check(sys::cuMemcpyDtoDAsync_v2(to as u64, *address + at, bytes, std::ptr::null_mut())) }
             }
             Self::File(file) => {
                 file.seek(SeekFrom::Start(at))?;
-                // SAFETY: a tensor on the host that was made for so many bytes.
+                // SAFETY: a tensor on the host that was made for `bytes` bytes.
                 let memory = unsafe { std::slice::from_raw_parts_mut(to as *mut u8, bytes) };
                 Ok(file.read_exact(memory)?)
             }

@@ -44,7 +44,7 @@ const ABOVE_OTHERS: libc::c_int = 900;
 fn closed_last(file: File) -> File {
     // SAFETY: a descriptor of this process is copied; where that fails, nothing is.
     let copy = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_DUPFD_CLOEXEC, ABOVE_OTHERS) };
-    // SAFETY: it is new, and nobody else's.
+    // SAFETY: the descriptor is new, and nothing else owns it.
     if copy < 0 { file } else { unsafe { File::from_raw_fd(copy) } }
 }
 

@@ -247,7 +247,7 @@ impl<'py> Exporter<'py> {
                     if from.is_null() {
                         return Err(failed("a tensor has no memory"));
                     }
-                    // SAFETY: a dense tensor of so many bytes on the host; a lying address kills this process alone.
+                    // SAFETY: a dense tensor of this size on the host; a lying address kills this process alone.
                     file.write_all(unsafe { std::slice::from_raw_parts(from, usize::try_from(*bytes)?) })?;
                     written = at + bytes;
                 }

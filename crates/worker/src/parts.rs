@@ -74,7 +74,7 @@ struct Walk<'py> {
     open: Vec<(usize, String)>,
 }
 
-/// A container: its kind, the value that stands for it, and its items with their paths.
+/// A container: its kind, the value that represents it, and its items with their paths.
 struct Opened<'py> {
     class: String,
     stands_for: Option<String>,

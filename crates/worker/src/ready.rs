@@ -2,10 +2,9 @@
 
 use pyo3::prelude::*;
 
-/// The fraction (one in so many) of the device's memory that may be cached without being used, whatever the others
-/// need.
+/// One part in this many of the device's memory may be cached without being used, whatever the others need.
 const SHARE_READY: u64 = 16;
-/// Cached memory above that is released where less than one part in so many is free. That takes a fifth of a second, in
+/// Cached memory above that is released where less than one part in this many is free. That takes a fifth of a second, in
 /// which all processes wait.
 const SHARE_FREE: u64 = 4;
 

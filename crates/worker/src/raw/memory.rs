@@ -102,7 +102,7 @@ impl Memory {
         }
         let bytes = bytes_of(blocks);
         let mut address = 0;
-        // SAFETY: the context is current; the pointers are to a live local and to so many bytes.
+        // SAFETY: the context is current; the pointers are to a live local and to enough bytes.
         unsafe {
             let allocated = sys::cuMemAlloc_v2(&raw mut address, bytes.len());
             if allocated == sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY {
@@ -124,7 +124,7 @@ impl Memory {
             Place::Hollow => Ok(None),
             Place::Device(address) => {
                 let mut bytes = vec![0; total(self.size)];
-                // SAFETY: both have so many bytes.
+                // SAFETY: both have the same number of bytes.
                 unsafe { check(sys::cuMemcpyDtoH_v2(bytes.as_mut_ptr().cast(), *address, bytes.len()))? };
                 let done = use_them(&mut bytes);
                 // SAFETY: as above.
