@@ -23,7 +23,7 @@ use super::verdict::{Counted, Reason};
 
 /// How many runs the original makes on inputs that are moved by their rounding error.
 const JITTERED: u64 = 2;
-/// Results of one workload may take up to this fraction (one in so many) of the device's memory. Further results are
+/// Results of one workload may take up to one part in this many of the device's memory. Further results are
 /// computed again for each candidate.
 const SHARE_KEPT: u64 = 4;
 /// The same limit in bytes, where the driver does not report the size of the device's memory.

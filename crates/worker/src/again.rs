@@ -1,4 +1,4 @@
-//! One recorded call, or comparison, by itself, without a judge: for tests, and for people who look into a workload.
+//! A single recorded call, or a comparison, without a judge: for tests, and for developers who examine a workload.
 
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
@@ -11,8 +11,8 @@ use super::launch::callable;
 use super::models::load;
 use super::replay::Replay;
 
-/// Makes a call again that is given as JSON, in the file at `path`. Returns what it returned, its tensor arguments, and
-/// which of them it wrote beyond.
+/// Makes the call that the JSON file at `path` describes. Returns its results, its tensor arguments, and the arguments
+/// beyond whose ends it wrote.
 #[pyfunction]
 #[pyo3(signature = (workload, path, inputs = "", device = "cpu", is_candidate = false))]
 pub(super) fn replay<'py>(
@@ -35,7 +35,7 @@ pub(super) fn replay<'py>(
     (out, arguments.tensors, overrun).into_pyobject(py)
 }
 
-/// What a comparer answers to requests, all of them as JSON: one that uses torch, or the other.
+/// A comparer's replies to requests, both as JSON: from the comparer that uses torch, or from the one that does not.
 #[pyfunction]
 pub(super) fn compare(py: Python<'_>, requests: Vec<String>, with_torch: bool) -> PyResult<Vec<String>> {
     let mut with = with_torch.then(|| super::comparer::Comparer::new(py, "cpu")).transpose()?;

@@ -1,11 +1,12 @@
-//! Arrays and numbers of numpy's, read as the tensors of the host that they are.
+//! Arrays and scalars of `numpy` in results, which are read as tensors on the host.
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PySlice, PyTuple};
 
 use super::classes::{Class, is_fixed};
 
-/// What numpy and torch offered before the file was loaded. The class of arrays is written in C: nobody can change it.
+/// Functions of numpy and torch, looked up before the file was loaded. The class of arrays is written in C, so it
+/// cannot be changed.
 pub(super) struct Arrays<'py> {
     array: Bound<'py, PyAny>,
     number: Bound<'py, PyAny>,
@@ -16,14 +17,14 @@ pub(super) struct Arrays<'py> {
     interface: Bound<'py, PyAny>,
 }
 
-/// An array.
+/// An array of the results.
 pub(super) struct Array<'py> {
     pub(super) class: String,
     pub(super) shape: Vec<i64>,
-    /// In elements.
+    /// The stride of each dimension, in elements.
     pub(super) stride: Vec<i64>,
     pub(super) address: usize,
-    /// A dense copy.
+    /// A dense copy of the array.
     pub(super) tensor: Bound<'py, PyAny>,
 }
 
@@ -43,13 +44,14 @@ impl<'py> Arrays<'py> {
         })
     }
 
-    /// Whether a value is an array or a number of a class of numpy's own.
+    /// Whether a value is an array or a scalar of one of numpy's own classes.
     pub(super) fn is_own(&self, value: &Bound<'py, PyAny>, class: &Class<'py, '_>) -> bool {
         let of = value.get_type();
         of.is(&self.array) || (class.is_below(&self.number) && is_fixed(&of))
     }
 
-    /// Reads one, or of each dimension of the size in `tail` the last part; nothing of one whose elements torch does not know.
+    /// Reads an array, or with `tail` the last part along each dimension of that size; `None` if torch does not know
+    /// the element type.
     pub(super) fn read(&self, value: &Bound<'py, PyAny>, tail: Option<(i64, i64)>) -> PyResult<Option<Array<'py>>> {
         let class = value.get_type().fully_qualified_name()?.to_string();
         let mut array = if value.get_type().is(&self.array) { value.clone() } else { self.as_array.call1((value,))? };
@@ -61,7 +63,7 @@ impl<'py> Arrays<'py> {
             let part =
                 |is: i64| PySlice::new(value.py(), if is == size { (is - last) as isize } else { 0 }, is as isize, 1);
             let parts = PyTuple::new(value.py(), shape.into_iter().map(part))?;
-            // Without a dimension it would be a number again.
+            // Indexing an array without dimensions would return a scalar.
             array = if parts.is_empty() { array } else { self.part.call1((&array, parts))? };
         }
         let Ok(tensor) = self.copy.call1((&array, "C")).and_then(|dense| self.as_tensor.call1((dense,))) else {

@@ -1,12 +1,12 @@
-"""Tensors by their bits."""
+"""Comparison of tensors by their bits."""
 
 import weakref
 
 from _warpsmith_poison import BITS, real
 
-# Bytes from which on equal contents are kept once: asking takes as long as a copy of some.
+# The size in bytes above which equal contents are kept once: the comparison takes as long as a copy of some.
 GREAT = 1 << 25
-# Elements by which equal contents are looked for.
+# The number of elements in the sample by which equal contents are looked up.
 SAMPLE = 256
 
 
@@ -16,19 +16,20 @@ def bits_of(tensor):
 
 
 def same_bits(a, b):
-    """Whether tensors of one type and shape are the same bit by bit, perhaps as an answer on the device; what has no contents is."""
+    """Whether tensors of one type and shape are bitwise equal, perhaps as a tensor on the device; tensors without
+    elements are equal."""
     return True if a is b or a.numel() == 0 else (bits_of(a) == bits_of(b)).all()
 
 
 class Once:
-    """Keeps great tensors, each content once, as long as somebody has it. Most of what results hold are arguments that a kernel only
-    reads: the same in all of them."""
+    """Keeps large tensors, with equal contents only once, as long as they are referenced. Most results are arguments
+    that a kernel only reads, and these are equal in all runs."""
 
     def __init__(self):
         self.known = weakref.WeakValueDictionary()
 
     def keep(self, tensor):
-        """A dense tensor, or the one that has the same bits."""
+        """A dense tensor, or a kept one with the same bits."""
         if tensor.numel() * tensor.element_size() < GREAT:
             return tensor
         bits = bits_of(tensor).reshape(-1)

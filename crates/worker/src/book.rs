@@ -1,4 +1,4 @@
-//! The calls that were seen: which of them are kept, and how often each came.
+//! The book of the recorder: which calls are kept, and how often each occurred.
 
 use std::collections::HashMap;
 use std::fs;
@@ -8,33 +8,34 @@ use protocol::{EntryPoint, Environment, FailedLaunch, LaunchRecord, RecordConfig
 
 use super::kept::{For, Kept, Key, Seen};
 
-/// Calls that launch nothing are looked at so often; then the entry is one that launches nothing.
+/// After this many calls that launch nothing, an entry counts as one that launches nothing.
 const FRUITLESS: usize = 32;
-/// Calls that differ in numbers and strings alone; more count as the last of them.
+/// The most calls that are kept of those that differ only in numbers and strings; further ones count as the last of
+/// them.
 const ALIKE: usize = 4;
-/// Shapes that are counted without being kept.
+/// The most shapes that are counted without being kept.
 const TALLIED: usize = 4096;
-/// So many launches that have raised are kept.
+/// The most failed launches that are kept.
 const FAILED: usize = 16;
-/// So many times as many calls as are kept of an entry take the place of a rarer one at once; later ones must be far more
-/// frequent. Shapes that come equally often would replace each other for ever.
+/// Up to this many times the number of calls that are kept of an entry, a call replaces a rarer one at once; after that
+/// it must be far more frequent. Otherwise shapes that occur equally often would replace each other forever.
 const REPLACED: usize = 4;
 
-/// What is known of a call.
+/// What the book knows about a call.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Known {
-    /// It is to be recorded.
+    /// The call is to be recorded.
     New,
-    /// It is counted.
+    /// The call is known and was counted.
     Seen {
-        /// Its number, when its gradients are still to be seen.
+        /// The key and number of the call, if its gradients are still to be recorded.
         tag: Option<(Key, u64)>,
-        /// Whether it can be run again.
+        /// Whether the call can be made again.
         covers: bool,
     },
-    /// It counts unless a call around it can be run again.
+    /// The call counts unless a call around it can be made again.
     Open(Key),
-    /// It launched nothing so far. If it does now, calls like it are to be recorded again.
+    /// The call has launched nothing so far. If it does now, calls like it are to be recorded again.
     Fruitless,
 }
 
@@ -42,27 +43,27 @@ impl Known {
     const UNCOVERED: Self = Self::Seen { tag: None, covers: false };
 }
 
-/// What became of a call.
+/// The mark of a call that is not kept.
 enum Mark {
     Kept(Box<Seen>),
-    /// It launched nothing.
+    /// The call launched nothing.
     Fruitless,
-    /// It has no tensor and gives none.
+    /// The call has no tensor argument and returns no tensor.
     Empty,
 }
 
-/// Everything that was seen.
+/// All observed calls.
 pub(super) struct Book {
     config: RecordConfig,
     numbers: HashMap<(PathBuf, String), usize>,
     seen: HashMap<Key, Mark>,
-    /// By the shapes alone: the calls that were kept.
+    /// The kept calls by entry and shapes.
     alike: HashMap<(usize, u64), Vec<Key>>,
-    /// By the shapes alone: how often calls came that were not.
+    /// The number of calls that are not kept, by entry and shapes.
     tallies: HashMap<(usize, u64), u64>,
-    /// How many calls of an entry had to go for more frequent ones.
+    /// The number of calls of an entry that were replaced by more frequent ones.
     replaced: HashMap<usize, usize>,
-    /// How many calls of an entry have raised since the last that did not.
+    /// The number of calls of an entry that have raised since the last successful one.
     raised: HashMap<usize, usize>,
     environment: Environment,
     calls: u64,
@@ -92,7 +93,7 @@ impl Book {
         &self.config.workspace
     }
 
-    /// Whether a file is the user's own.
+    /// Whether a file belongs to the user.
     pub(super) fn is_own(&self, file: &Path) -> bool {
         file.strip_prefix(&self.config.workspace).is_ok_and(|inside| {
             inside.components().all(|part| {
@@ -102,7 +103,7 @@ impl Book {
         })
     }
 
-    /// The number of an entry that the configuration does not list.
+    /// The index of an entry that the configuration does not list.
     pub(super) fn entry(&mut self, point: EntryPoint) -> usize {
         let entries = &mut self.config.entries;
         *self.numbers.entry((point.file.clone(), point.qualname.clone())).or_insert_with(|| {
@@ -116,7 +117,7 @@ impl Book {
         self.calls
     }
 
-    /// Whether a call needs recording; counts it otherwise. `what` it would be kept for.
+    /// Whether a call needs recording; counts it otherwise. `what` says what the call would be kept for.
     pub(super) fn know(&mut self, key: Key, shapes: u64, wants_gradient: bool, what: For) -> Known {
         let key = if self.seen.contains_key(&key) {
             key
@@ -144,14 +145,14 @@ impl Book {
             _ => &mut seen.plain,
         };
         counted.workload.count += 1;
-        // The last counts are written at the end; these are for a program that is killed.
+        // The last counts are written at the end. These intermediate ones are for a program that is killed.
         if counted.workload.count.is_power_of_two() {
             counted.save();
         }
         Known::Seen { tag, covers: seen.what == For::All }
     }
 
-    /// What is done about a call that was not seen, or which one it counts as.
+    /// The decision about a new call, or the known call that it counts as.
     fn unseen(&mut self, key: Key, shapes: u64, what: For) -> Result<Key, Known> {
         let (mut kept, mut fruitless, mut empty, mut covers) = (0, 0, 0, false);
         for (_, mark) in self.seen.iter().filter(|(seen, _)| seen.entry == key.entry) {
@@ -178,7 +179,7 @@ impl Book {
         Err(Known::New)
     }
 
-    /// Counts a call for which there is no room. Whether it is more frequent by now than one that was kept.
+    /// Counts a call that there is no room for. Returns whether it is more frequent by now than one that was kept.
     fn is_frequent(&mut self, entry: usize, shapes: u64, what: For) -> bool {
         let count = self.tally(entry, shapes, 1);
         let Some((_, least)) = self.rarest(entry, what, None) else { return false };
@@ -191,7 +192,7 @@ impl Book {
         *count += more;
         let count = *count;
         if self.tallies.len() > TALLIED {
-            // What came once is forgotten.
+            // Shapes that occurred once are forgotten.
             self.tallies.retain(|_, count| {
                 *count /= 2;
                 *count > 0
@@ -200,7 +201,7 @@ impl Book {
         count
     }
 
-    /// The call of an entry that has to go first, and how often it came.
+    /// The call of an entry that is removed first, and how often it occurred.
     fn rarest(&self, entry: usize, what: For, except: Option<Key>) -> Option<(Key, u64)> {
         let of_entry = self.seen.iter().filter(|(key, _)| key.entry == entry && Some(**key) != except);
         let candidates = of_entry.filter_map(|(key, mark)| match (mark, what) {
@@ -214,14 +215,14 @@ impl Book {
         rarest.map(|(key, count, _)| (*key, count))
     }
 
-    /// Whether calls of an entry do nothing but raise; now and then one is looked at all the same.
+    /// Whether calls of an entry only raise. Now and then one of them is recorded all the same.
     fn is_failing(&mut self, entry: usize) -> bool {
         let Some(raised) = self.raised.get_mut(&entry).filter(|raised| **raised >= FRUITLESS) else { return false };
         *raised += 1;
         !raised.is_power_of_two()
     }
 
-    /// A call that is being recorded: of which function, with what.
+    /// The workload of a call that is being recorded.
     pub(super) fn draft(&self, key: Key, source: Source, args: Vec<Value>, kwargs: Vec<(String, Value)>) -> Workload {
         let point = self.config.entries[key.entry].clone();
         let environment = self.environment.clone();
@@ -244,7 +245,7 @@ impl Book {
         self.make_room(key, what);
     }
 
-    /// Removes what is rarer than a call that was just kept, where there are too many.
+    /// Removes a call that is rarer than the one that was just kept, where there are too many.
     fn make_room(&mut self, new: Key, what: For) {
         let is_kept = |(key, mark): (&Key, &Mark)| key.entry == new.entry && matches!(mark, Mark::Kept(_));
         if self.seen.iter().filter(|&one| is_kept(one)).count() <= self.config.distinct {
@@ -270,24 +271,24 @@ impl Book {
         Some(seen)
     }
 
-    /// Whether an entry was asked for by its name.
+    /// Whether the user named this entry.
     pub(super) fn is_wanted(&self, entry: usize) -> bool {
         self.config.wanted == Some(entry)
     }
 
-    /// A call had no tensor and gave none: there is nothing to run again. Its launches are for themselves.
+    /// Marks a call without any tensors, which cannot be a workload. Its launches become workloads of their own.
     pub(super) fn note_empty(&mut self, key: Key) {
         self.raised.remove(&key.entry);
         self.seen.insert(key, Mark::Empty);
     }
 
-    /// A call has raised.
+    /// Counts a call that has raised.
     pub(super) fn note_raised(&mut self, entry: usize) {
         *self.raised.entry(entry).or_default() += 1;
     }
 
-    /// The call around these launches has ended, and whether it can be run again in their stead. With each, how often it is
-    /// still to be counted.
+    /// Decides about launches when the call around them has ended: `covered` says whether that call can be made again
+    /// instead of them. Each launch comes with how often it is still to be counted.
     pub(super) fn settle(&mut self, launches: HashMap<Key, u64>, covered: bool) {
         for (key, more) in launches {
             let Some(seen) = self.kept(key) else { continue };
@@ -300,7 +301,7 @@ impl Book {
         }
     }
 
-    /// An entry that launched nothing does: its calls are looked at again.
+    /// Records calls again of an entry that launched nothing before and does now.
     pub(super) fn look_again(&mut self, entry: usize) {
         self.seen.retain(|key, mark| key.entry != entry || !matches!(mark, Mark::Fruitless));
     }
@@ -319,18 +320,18 @@ impl Book {
         ))
     }
 
-    /// Keeps a launch of a kernel of the workspace that has raised, once.
+    /// Keeps a workspace kernel's launch that has raised, once.
     pub(super) fn note_failed(&mut self, failed: FailedLaunch) {
         if self.failed.len() >= FAILED || self.failed.contains(&failed) || !self.is_own(&failed.file) {
             return;
         }
         let path = self.next_file(&failed.launch.kernel).with_extension(FailedLaunch::EXTENSION);
-        // Whoever reads it finds less to learn from, nothing else.
+        // Without this file there is less to learn from, and nothing else changes.
         let _ = serde_json::to_vec(&failed).map(|text| fs::write(path, text));
         self.failed.push(failed);
     }
 
-    /// Whether the gradients of a call are to be noted; counts them otherwise.
+    /// Whether the gradients of a call are to be recorded; counts them otherwise.
     pub(super) fn wants_gradient(&mut self, key: Key, call: u64) -> bool {
         let Some(seen) = self.kept(key) else { return false };
         match &mut seen.gradient {
@@ -346,7 +347,7 @@ impl Book {
         }
     }
 
-    /// Gradients went through a call, with these launches.
+    /// Records that gradients were computed for a call, with these launches.
     pub(super) fn gradient(&mut self, key: Key, call: u64, launches: &[LaunchRecord]) {
         let Some(seen) = self.kept(key) else { return };
         if seen.gradient.is_none() {

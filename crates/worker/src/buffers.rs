@@ -1,4 +1,4 @@
-//! Where runners put results for the comparer, seen from the comparer.
+//! The buffers in which runners put results, as the comparer reads them.
 #![expect(unsafe_code, reason = "memory of the device and of tensors is copied by address")]
 
 use std::collections::HashMap;
@@ -13,15 +13,15 @@ use protocol::runner::Buffer;
 use super::failed;
 use super::timing::check;
 
-/// The buffers of runners on the device, each opened once: that takes milliseconds.
+/// The device buffers of runners. Each is opened once, since opening takes milliseconds.
 #[derive(Default)]
 pub(super) struct Buffers {
-    /// By the number of the runner.
+    /// The opened buffers, by the number of the runner.
     opened: HashMap<u64, Mapped>,
 }
 
 impl Buffers {
-    /// Finds what a runner gives; its buffer stays open until it gives another or leaves.
+    /// Opens a runner's buffer, which stays open until the runner uses another one or leaves.
     pub(super) fn open(&mut self, owner: u64, buffer: &Buffer) -> PyResult<Source> {
         match buffer {
             Buffer::Device { handle, size } => {
@@ -34,8 +34,7 @@ impl Buffers {
                     Some(mapped) => mapped.address,
                     None => {
                         if self.opened.contains_key(&owner) {
-                            // Bytes of it may still be on their way.
-                            // SAFETY: no pointers.
+                            // Some of its bytes may not have been written yet. SAFETY: no pointers.
                             check(unsafe { sys::cuCtxSynchronize() })?;
                         }
                         self.opened.remove(&owner);
@@ -49,13 +48,13 @@ impl Buffers {
         }
     }
 
-    /// Closes the buffers of runners that are gone.
+    /// Closes the buffers of runners that have ended.
     pub(super) fn leave(&mut self, owners: &[u64]) {
         owners.iter().for_each(|owner| drop(self.opened.remove(owner)));
     }
 }
 
-/// A buffer of a runner, opened in this process.
+/// A runner's device buffer, mapped into this process.
 struct Mapped {
     handle: [u8; 64],
     address: sys::CUdeviceptr,
@@ -73,7 +72,7 @@ impl Mapped {
             sys::cuMemGetAddressRange_v2(&raw mut start, &raw mut whole, address)
         };
         let mapped = Self { handle, address, size };
-        // What a runner says of its size is not believed where the driver knows it.
+        // The size that the runner reports is checked against the size that the driver reports.
         let end = (address - start).checked_add(size);
         if range == sys::CUresult::CUDA_SUCCESS && end.is_none_or(|end| end > whole as u64) {
             return Err(failed("a runner gives less memory than it says"));
@@ -89,13 +88,13 @@ impl Drop for Mapped {
     }
 }
 
-/// Where the bytes of results are.
+/// The place of a result's bytes.
 pub(super) enum Source {
-    /// Memory of the device.
+    /// Device memory.
     Device {
-        /// Its address in this process.
+        /// The address in this process.
         address: sys::CUdeviceptr,
-        /// Bytes.
+        /// The size in bytes.
         size: u64,
     },
     /// A file.
@@ -103,20 +102,20 @@ pub(super) enum Source {
 }
 
 impl Source {
-    /// Bytes on the host.
+    /// Copies bytes to the host.
     pub(super) fn read(&mut self, at: u64, bytes: usize) -> PyResult<Vec<u8>> {
         let there = match self {
             Self::Device { size, .. } => *size,
             Self::File(file) => file.metadata()?.len(),
         };
-        // Before memory is taken for what a runner only says that it has.
+        // The size is checked before memory is allocated for data that may not exist.
         if bytes > 0 && at.checked_add(bytes as u64).is_none_or(|end| end > there) {
             return Err(failed("results end before their last tensor"));
         }
         let mut read = vec![0; bytes];
         match self {
             Self::File(_) => self.copy(at, read.as_mut_ptr().addr(), bytes)?,
-            // SAFETY: both were checked to have so many bytes.
+            // SAFETY: both were checked to have `bytes` bytes.
             Self::Device { address, .. } if bytes > 0 => unsafe {
                 check(sys::cuMemcpyDtoH_v2(read.as_mut_ptr().cast(), *address + at, bytes))?;
             },
@@ -125,7 +124,7 @@ impl Source {
         Ok(read)
     }
 
-    /// Copies bytes to a tensor's memory.
+    /// Copies bytes into a tensor's memory.
     pub(super) fn copy(&mut self, at: u64, to: usize, bytes: usize) -> PyResult<()> {
         if bytes == 0 {
             return Ok(());
@@ -135,12 +134,12 @@ impl Source {
                 if at.checked_add(bytes as u64).is_none_or(|end| end > *size) {
                     return Err(failed("results end before their last tensor"));
                 }
-                // SAFETY: the source was checked to have so many bytes; the tensor has been made for them.
+                // SAFETY: the source was checked to have `bytes` bytes; the tensor has been made for them.
                 unsafe { check(sys::cuMemcpyDtoDAsync_v2(to as u64, *address + at, bytes, std::ptr::null_mut())) }
             }
             Self::File(file) => {
                 file.seek(SeekFrom::Start(at))?;
-                // SAFETY: a tensor on the host that was made for so many bytes.
+                // SAFETY: a tensor on the host that was made for `bytes` bytes.
                 let memory = unsafe { std::slice::from_raw_parts_mut(to as *mut u8, bytes) };
                 Ok(file.read_exact(memory)?)
             }

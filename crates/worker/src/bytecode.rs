@@ -1,4 +1,4 @@
-//! Imports that are compiled once, not in each process anew.
+//! Caching of Python bytecode, so that imports are compiled once instead of in each process.
 
 use pyo3::prelude::*;
 
@@ -6,7 +6,7 @@ use protocol::BYTECODE_ENV;
 
 use super::helper;
 
-/// What children import of Triton when they launch or compile, where this release has it.
+/// The modules of Triton that children import when they launch or compile, where the installed release has them.
 const LATER: &[&str] = &[
     "triton.runtime.interpreter",
     "triton.compiler.code_generator",
@@ -16,7 +16,8 @@ const LATER: &[&str] = &[
     "triton.experimental.gluon.amd.gfx1250",
 ];
 
-/// Imports torch and Triton with what `others` imports, and keeps what Python compiles of them, where nobody else does (`bytecode.py`).
+/// Imports torch and Triton and calls `others`, and keeps the compiled bytecode where no other cache does
+/// (`bytecode.py`).
 pub(super) fn kept<T>(py: Python<'_>, others: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
     let Some(folder) = std::env::var_os(BYTECODE_ENV) else { return others() };
     let ours = helper(py, "_warpsmith_bytecode", include_str!("../../runtime/src/python/bytecode.py"))?;
@@ -27,7 +28,7 @@ pub(super) fn kept<T>(py: Python<'_>, others: impl FnOnce() -> PyResult<T>) -> P
     imported
 }
 
-/// Imports what no child is to import for itself.
+/// Imports the modules that children would otherwise import themselves.
 pub(super) fn import_later(py: Python<'_>) {
     for module in LATER {
         let _ = py.import(*module);

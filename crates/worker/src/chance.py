@@ -1,4 +1,4 @@
-"""The generators that code draws random numbers from without naming one: set before each call, looked at after it."""
+"""The random number generators that are used by default: seeded before each call, examined after it."""
 
 import hashlib
 import random
@@ -6,7 +6,7 @@ import sys
 
 
 def _generators():
-    """Those of torch: names and generators."""
+    """Torch's default generators by name."""
     torch = sys.modules.get("torch")
     if torch is None:
         return []
@@ -17,7 +17,7 @@ def _generators():
 
 
 def seed(number):
-    """Work of the host alone."""
+    """Seeds all generators; this takes work on the host only."""
     for _, generator in _generators():
         generator.manual_seed(number)
     random.seed(number)
@@ -26,7 +26,7 @@ def seed(number):
 
 
 def states():
-    """A mark of what each of them will give next, by its name."""
+    """The state of each generator as a hash, by its name."""
     found = {name: _mark(bytes(generator.get_state().tolist())) for name, generator in _generators()}
     found["random"] = _mark(repr(random.getstate()).encode())
     if "numpy" in sys.modules:
@@ -36,7 +36,7 @@ def states():
 
 
 def drawn(before):
-    """Of which of them numbers were drawn since their `states` were these, with their marks now."""
+    """The generators from which numbers were drawn since they had the states `before`, with their present states."""
     return [(name, mark) for name, mark in states().items() if before.get(name, mark) != mark]
 
 

@@ -1,4 +1,4 @@
-//! One call in a process of its own that a checker of the device's memory watches from outside.
+//! One call in a process of its own, which a checker of device memory observes from outside.
 
 use std::fs::File;
 use std::os::fd::{AsRawFd, FromRawFd};
@@ -18,41 +18,43 @@ use super::serve::{Left, warm};
 use super::tuning::{Tuners, Way};
 use super::{failed, raw};
 
-/// Becomes the checker. Returns only why it cannot.
+/// Replaces this process by the checker. Returns only on failure, with the error.
 pub(super) fn become_checker(watched: &Watched) -> PyErr {
     let Some((program, arguments)) = watched.command.split_first() else { return failed("nothing to start") };
     let error = Command::new(program).args(arguments).envs(watched.variables.iter().cloned()).exec();
     failed(format!("{program}: {error}"))
 }
 
-/// Takes the device for as long as this process is there: at once, or when nobody has it alone any more.
+/// Locks the device for shared use for the life of this process: at once, or when no process holds it exclusively any
+/// more.
 fn beside_others(py: Python<'_>, device: &Path) -> PyResult<()> {
     let file = File::options().create(true).truncate(false).write(true).open(device)?;
     py.detach(|| file.lock_shared())?;
-    // To give memory back at the end uses the device, too.
+    // Releasing the memory at the end uses the device as well.
     std::mem::forget(closed_last(file));
     Ok(())
 }
 
-/// No descriptor of a process is above this one, but those of whoever has nearly as many as there may be.
+/// A descriptor number above those of nearly all processes.
 const ABOVE_OTHERS: libc::c_int = 900;
 
-/// The same file behind all others: a process that is killed closes them in their order, and the device is in use until its own are closed. An
-/// autotuner that began to measure before found the first of its configurations slow.
+/// Duplicates the file to a high descriptor. A process that is killed closes its descriptors in order, and uses the
+/// device until the driver's are closed; an autotuner that began to measure earlier found its first configuration slow.
 #[expect(unsafe_code, reason = "only system calls know descriptors above others")]
 fn closed_last(file: File) -> File {
     // SAFETY: a descriptor of this process is copied; where that fails, nothing is.
     let copy = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_DUPFD_CLOEXEC, ABOVE_OTHERS) };
-    // SAFETY: it is new, and nobody else's.
+    // SAFETY: the descriptor is new, and nothing else owns it.
     if copy < 0 { file } else { unsafe { File::from_raw_fd(copy) } }
 }
 
-/// How often it is looked whether it is known what to call.
+/// How often to check whether the call has been described.
 const GLANCE: Duration = Duration::from_millis(5);
 
-/// What the file at `path` describes, once it is there: who starts before that is needed waits.
+/// Reads the description in the file at `path`, and waits until the file exists: the process may start before its call
+/// is known.
 fn described(py: Python<'_>, path: &Path) -> PyResult<Alone> {
-    // The folder goes with who would ask.
+    // The folder is removed when the requesting process ends.
     let may_come = || path.parent().is_some_and(Path::exists);
     py.detach(|| {
         while !path.exists() && may_come() {
@@ -62,11 +64,11 @@ fn described(py: Python<'_>, path: &Path) -> PyResult<Alone> {
     serde_json::from_slice(&std::fs::read(path)?).map_err(failed)
 }
 
-/// Makes the call that the file at `path` describes, once, behind the fence if it is to be.
+/// Makes the call that the file at `path` describes, once, behind the fence if the description has one.
 #[pyfunction]
 pub(super) fn checked(py: Python<'_>, path: std::path::PathBuf) -> PyResult<()> {
     kept(py, || {
-        // Torch, too, where it is there.
+        // Where torch is installed it is imported as well.
         raw::missing_torch(py)?;
         ["triton.language", "triton.runtime", "triton.compiler"]
             .iter()
@@ -75,7 +77,7 @@ pub(super) fn checked(py: Python<'_>, path: std::path::PathBuf) -> PyResult<()> 
     let readable = Readable::of(py)?;
     let job = described(py, &path)?;
     beside_others(py, &job.device)?;
-    // What the checker needs of sockets, it has by then; the fence closes them as for everybody.
+    // The checker has opened its sockets by then, which the fence forbids later.
     warm(py, &job.fence)?;
     if job.unfenced && !job.is_candidate {
         std::fs::create_dir_all(&job.fence.scratch)?;

@@ -1,4 +1,4 @@
-//! Types of values, asked as the interpreter stores them: what a type or its own type says of itself is never called.
+//! The types of values, read as the interpreter stores them. No method that a type or its metatype defines is called.
 #![expect(unsafe_code, reason = "dictionaries of instances and flags of types are read as the interpreter does")]
 
 use pyo3::prelude::*;
@@ -16,13 +16,14 @@ const READERS: &[&str] = &[
     "__len__",
     "__reversed__",
 ];
-/// The flags of types that are made at run time, and of those that nobody can change all the same.
+/// The flags of types that are created at run time, and of immutable types among them.
 const HEAP_TYPE: std::ffi::c_ulong = 1 << 9;
 const IMMUTABLE_TYPE: std::ffi::c_ulong = 1 << 8;
-/// Bytes of a reference.
+/// The size of a reference in bytes.
 const REFERENCE: isize = size_of::<usize>() as isize;
 
-/// What types say of themselves, as it was before the file was loaded; their own types may answer otherwise.
+/// Descriptors that read the properties of types, taken before the file was loaded; metatypes may return something
+/// else.
 pub(super) struct Classes<'py> {
     mro: Bound<'py, PyAny>,
     members: Bound<'py, PyAny>,
@@ -30,9 +31,10 @@ pub(super) struct Classes<'py> {
     module: Bound<'py, PyAny>,
     basic_size: Bound<'py, PyAny>,
     item_size: Bound<'py, PyAny>,
-    /// Where instances have their dictionary, and what refers to them weakly; 0 for nowhere, below that for nowhere inside.
+    /// The offset of the instance dictionary and that of the weak references; 0 means none, a negative offset means
+    /// that the interpreter manages it.
     places: [Bound<'py, PyAny>; 2],
-    /// The types of what reads a slot, and of `__dict__` in a class.
+    /// The type of slot descriptors, and that of the descriptor of `__dict__` in a class.
     slot: Bound<'py, PyAny>,
     computed: Bound<'py, PyAny>,
 }
@@ -61,18 +63,18 @@ impl<'py> Classes<'py> {
     }
 }
 
-/// The type of a value, with those below.
+/// The type of a value with all its base types.
 pub(super) struct Class<'py, 'a> {
     asked: &'a Classes<'py>,
     pub(super) all: Bound<'py, PyTuple>,
 }
 
-/// What an instance stores.
+/// The stored attributes of an instance.
 #[derive(Default)]
 pub(super) struct Stored<'py> {
-    /// By name, in the order of the names.
+    /// Attributes, sorted by name.
     pub(super) items: Vec<(String, Bound<'py, PyAny>)>,
-    /// Of these, what is computed all the same when somebody reads it.
+    /// The names of attributes whose reading runs code nevertheless.
     pub(super) computed: Vec<String>,
 }
 
@@ -81,7 +83,7 @@ impl<'py> Class<'py, '_> {
         self.all.iter().any(|one| one.is(class))
     }
 
-    /// What a type says of itself.
+    /// Reads a property of the type.
     fn ask(&self, what: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         what.call_method1("__get__", (self.all.get_item(0)?,))
     }
@@ -90,7 +92,7 @@ impl<'py> Class<'py, '_> {
         self.ask(&self.asked.name)?.extract()
     }
 
-    /// Where it says that it was made.
+    /// The name of the module that defines the type.
     pub(super) fn module(&self) -> String {
         self.ask(&self.asked.module).and_then(|module| module.extract()).unwrap_or_default()
     }
@@ -99,12 +101,12 @@ impl<'py> Class<'py, '_> {
         self.asked.members.call_method1("__get__", (class,))
     }
 
-    /// Those that can be changed: written in Python, for the most part.
+    /// The base types that can be changed, most of which are written in Python.
     fn open(&self) -> impl Iterator<Item = Bound<'py, PyAny>> {
         self.all.iter().filter(|class| !class.cast::<PyType>().is_ok_and(is_fixed))
     }
 
-    /// Whether each name in it is plain text: another one may run code when it is looked for.
+    /// Whether each name in the type's dictionary is a plain string: looking up another key may run code.
     pub(super) fn has_plain_names(&self) -> PyResult<bool> {
         for class in self.open() {
             for name in self.members(&class)?.try_iter()? {
@@ -116,7 +118,7 @@ impl<'py> Class<'py, '_> {
         Ok(true)
     }
 
-    /// What the first of the types has that has something of this name.
+    /// The attribute of this name in the first type that has one.
     pub(super) fn find(&self, name: &str) -> PyResult<Option<Bound<'py, PyAny>>> {
         for class in &self.all {
             let members = self.members(&class)?;
@@ -127,14 +129,14 @@ impl<'py> Class<'py, '_> {
         Ok(None)
     }
 
-    /// Which readers types written in Python have, those in `except` left out.
+    /// The readers that types written in Python define, except those in `except`.
     pub(super) fn own_readers(&self, more: &[&str], except: &[&Bound<'py, PyAny>]) -> PyResult<Vec<String>> {
         let mut found: Vec<String> = Vec::new();
         for class in self.open().filter(|class| !except.iter().any(|one| one.is(class))) {
             let members = self.members(&class)?;
             for name in READERS.iter().chain(more) {
                 let is_known = found.iter().any(|one| one == name);
-                // Each class whose instances have a dictionary has something that reads it.
+                // Each class whose instances have a dictionary has a descriptor that reads it.
                 if !is_known
                     && members.contains(name)?
                     && !(*name == "__dict__" && members.get_item(name)?.get_type().is(&self.asked.computed))
@@ -147,13 +149,13 @@ impl<'py> Class<'py, '_> {
         Ok(found)
     }
 
-    /// Whether reading something of a class from an instance asks that thing before the instance.
+    /// Whether an attribute of the class takes precedence over the instance's dictionary.
     fn comes_first(&self, found: &Bound<'py, PyAny>) -> PyResult<bool> {
         let kind = self.asked.of(found)?;
         Ok(kind.find("__set__")?.is_some() || kind.find("__delete__")?.is_some())
     }
 
-    /// What is stored under a name; nothing where reading it computes something.
+    /// The stored value of an attribute; `None` where reading it would run code.
     pub(super) fn stored(&self, value: &Bound<'py, PyAny>, name: &str) -> PyResult<Option<Bound<'py, PyAny>>> {
         let in_class = self.find(name)?;
         if let Some(found) = &in_class {
@@ -167,12 +169,12 @@ impl<'py> Class<'py, '_> {
         if let Some(found) = dictionary(value).map(|all| all.get_item(name)).transpose()?.flatten() {
             return Ok(Some(found));
         }
-        // A default.
+        // A default value in the class.
         let Some(found) = in_class else { return Ok(None) };
         Ok(self.asked.of(&found)?.find("__get__")?.is_none().then_some(found))
     }
 
-    /// The class written in C that instances are laid out by.
+    /// The class written in C that determines the layout of instances.
     pub(super) fn base(&self) -> PyResult<Option<Bound<'py, PyAny>>> {
         let mut largest: Option<(isize, Bound<'py, PyAny>)> = None;
         for class in self.all.iter().filter(|class| class.cast::<PyType>().is_ok_and(is_fixed)) {
@@ -184,8 +186,8 @@ impl<'py> Class<'py, '_> {
         Ok(largest.map(|(_, class)| class))
     }
 
-    /// Whether instances hold more than their base, their dictionary and the slots that their classes name. Classes that are
-    /// written in C and can be changed all the same do, and those whose slots were hidden.
+    /// Whether instances hold more than their base, their dictionary and the slots that their classes name. That is so
+    /// for mutable classes written in C, and for classes whose slots were hidden.
     pub(super) fn hides_something(&self) -> PyResult<bool> {
         let (class, Some(base)) = (self.all.get_item(0)?, self.base()?) else { return Ok(true) };
         let of = |what: &Bound<'py, PyAny>, class: &Bound<'py, PyAny>| -> PyResult<isize> {
@@ -210,7 +212,7 @@ impl<'py> Class<'py, '_> {
         Ok(size != expected)
     }
 
-    /// What is in the dictionary and the slots of an instance; nothing where that cannot be told without calling something.
+    /// The contents of an instance's dictionary and slots; `None` where reading them would call code.
     pub(super) fn instance(&self, value: &Bound<'py, PyAny>) -> PyResult<Option<Stored<'py>>> {
         let mut all = Stored::default();
         for (name, item) in dictionary(value).iter().flat_map(|all| all.iter()) {
@@ -230,7 +232,7 @@ impl<'py> Class<'py, '_> {
                     continue;
                 }
                 let name: String = name.extract()?;
-                // One that nothing was put into, and one that another class has hidden.
+                // An empty slot, or one that another class hides.
                 let Ok(item) = member.call_method1("__get__", (value, value.get_type())) else { continue };
                 if all.items.iter().any(|(other, _)| *other == name) {
                     continue;
@@ -247,14 +249,14 @@ impl<'py> Class<'py, '_> {
     }
 }
 
-/// Whether nobody can change a type: it is written in C.
+/// Whether a type is immutable because it is written in C.
 pub(super) fn is_fixed(class: &Bound<'_, PyType>) -> bool {
     // SAFETY: the pointer is to a live type.
     let flags = unsafe { pyo3::ffi::PyType_GetFlags(class.as_type_ptr()) };
     flags & HEAP_TYPE == 0 || flags & IMMUTABLE_TYPE != 0
 }
 
-/// The dictionary of an instance that has one.
+/// The dictionary of an instance, if it has one.
 pub(super) fn dictionary<'py>(value: &Bound<'py, PyAny>) -> Option<Bound<'py, PyDict>> {
     // SAFETY: it gives a new reference, or nothing with an error set.
     let found = unsafe {

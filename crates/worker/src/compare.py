@@ -1,4 +1,4 @@
-"""Whether two results are the same; of floats, up to what `floats.py` allows."""
+"""Comparison of two results, for floats up to the error that `floats.py` allows."""
 
 import struct
 
@@ -10,11 +10,11 @@ from _warpsmith_poison import poisoned, real
 
 
 class Leaf:
-    """A value inside results: where, its type and layout, and its elements as a contiguous tensor.
+    """A value inside results: its path, its type and layout, and its elements as a contiguous tensor.
 
-    Its `meta` has `FIELDS` for a tensor, then the number of the first result with its memory, `"plain"`, type and text for another
-    value, `"container"`, type and the type that it can stand for of what holds values, `"unread"`, type and why of what is equal to
-    nothing."""
+    For a tensor `meta` has `FIELDS`, then the index of the first result with the same memory. For another value it
+    is `"plain"`, the type and a text; for a container `"container"`, the type and the type that it can replace; for
+    a value that could not be read, which equals nothing, `"unread"`, the type and the reason."""
 
     __slots__ = ("path", "meta", "data", "learned")
 
@@ -22,11 +22,11 @@ class Leaf:
         self.path = path
         self.meta = meta
         self.data = data
-        # What was found out about it once, for the next candidate.
+        # Properties that were computed once and are used for the next candidate.
         self.learned = {}
 
     def learn(self, what, runs, find):
-        """What `find` finds, unless it was found before for the same `runs`."""
+        """The result of `find`, computed once for the same `runs`."""
         known = self.learned.get(what)
         if known is None or len(known[0]) != len(runs) or any(x is not y for x, y in zip(known[0], runs)):
             known = self.learned[what] = (runs, find())
@@ -37,9 +37,9 @@ FIELDS = ("type", "dtype", "device", "shape", "strides", "requires_grad", "share
 
 
 def compare(original, candidate, reference=None, jittered=(), holds_nan=False, exact=False, level=None):
-    """What is not the same in the candidate's leaves as in the original's, at most one difference a leaf.
+    """The differences between the candidate's and the original's leaves, at most one for each leaf.
 
-    Without runs to learn the original's error from, `level` says what `levels` has learned from runs on other inputs."""
+    Without runs that show the original's error, `level` has the result of `levels` from runs on other inputs."""
     candidate, wrong = aligned(original, candidate)
     if wrong is not None:
         return [wrong]
@@ -68,10 +68,11 @@ def compare(original, candidate, reference=None, jittered=(), holds_nan=False, e
 
 
 def spilled(original, finite, candidate, others, reference=None, jittered=()):
-    """What differs on inputs with infinities and NaN other than by a spill: not finite, though what stands in their places makes no
-    difference there, as when they are multiplied by zero. The original must spill, too, if not at the same elements, and about as many.
-    `finite` and `others` are the results of both sides with usual and with great numbers in those places, as pairs: in all tensors, and
-    in some of them alone."""
+    """Differences that a spill does not explain, on inputs with infinities and NaN. A spill is a non-finite element
+    that the values in place of the infinities and NaN do not influence, as when these are multiplied by zero. The
+    original must spill as well, into about as many elements, though not into the same ones. `finite` and `others`
+    are the results of both sides with usual and with large numbers in these places, as pairs: in all tensors, and in
+    some of them alone."""
     places = {leaf.path: at for at, leaf in enumerate(original)}
     by_path = {leaf.path: leaf for leaf in candidate}
     fours = [[{leaf.path: leaf for leaf in leaves} for leaves in (*one, *other)] for one, other in zip(finite, others)]
@@ -94,15 +95,15 @@ def spilled(original, finite, candidate, others, reference=None, jittered=()):
 
 
 def told(questions):
-    """Answers that are on the device, and some that are known already (`True`, `False`). One wait serves them all: others use the
-    device meanwhile, and each wait is for them, too."""
+    """The values of truth tensors on the device, among known ones (`True`, `False`). All are fetched with one wait,
+    since each wait also waits for other processes that use the device."""
     open_ = [answer for answer in questions if not isinstance(answer, bool)]
     answers = iter(torch.stack(open_).tolist() if open_ else [])
     return [answer if isinstance(answer, bool) else next(answers) for answer in questions]
 
 
 def levels(original, reference=None, jittered=()):
-    """For each leaf the greatest error that an element may have, relative to its row: what is known of other inputs."""
+    """For each leaf the greatest error that an element may have, relative to its row, for results on other inputs."""
     rounding = arithmetic_of(original)
     found = []
     for at, leaf in enumerate(original):
@@ -122,7 +123,7 @@ def level_of(floats):
 
 
 def floats_of(leaf, at, count, reference, jittered, rounding):
-    """A leaf of floats with all that is known of it; `None` for another leaf."""
+    """The error model of a float leaf; `None` for another leaf."""
     o = leaf.data
     if o is None or o.numel() == 0 or not is_float(o.dtype):
         return None
@@ -133,9 +134,9 @@ def floats_of(leaf, at, count, reference, jittered, rounding):
 
 
 def standing(original, reference=None, jittered=(), alike=None):
-    """What a run is good for: whether it agrees with the one at a higher precision, and with the one on equal inputs that
-    lie otherwise in memory, where there is such; whether it equals the first; whether that one holds results that the original's type does not;
-    and whether all results and arguments are whole numbers."""
+    """Whether a run can serve as a reference: whether it agrees with the run at a higher precision, and with the run
+    on equal inputs with another memory layout, if there is one; whether it equals the former exactly; whether the
+    former holds results that the original's type lacks; and whether all results and arguments are whole numbers."""
     rounding = arithmetic_of(original)
     credible, exact, finer, whole = True, reference is not None, False, True
     for at, leaf in enumerate(original):
@@ -146,7 +147,7 @@ def standing(original, reference=None, jittered=(), alike=None):
         if r is not None:
             credible = credible and bool(floats.believed)
         exact = exact and r is not None and bool((real(r).double() == real(leaf.data).double()).all())
-        # Arguments may be where the results are.
+        # Arguments may hold the results.
         whole = whole and all(bool(is_whole(o).all()) for (o,) in chunks(leaf.data))
         if not leaf.path.startswith("argument"):
             finer = finer or (r is not None and any(bool(is_finer(o, r).any()) for o, r in chunks(leaf.data, r)))
@@ -156,12 +157,12 @@ def standing(original, reference=None, jittered=(), alike=None):
 
 
 def is_finer(o, r):
-    # Not every type of 8 bits has the test itself.
+    # Some 8-bit types lack this test.
     r = r.double()
     return r.isfinite() & (r != r.to(o.dtype).double())
 
 
-# Sums of fewer bits than any wide type has.
+# Sums of such numbers have fewer bits than any wide type.
 LARGE = 2.0**22
 
 
@@ -171,7 +172,7 @@ def is_whole(o):
 
 
 def agree(original, alike, reference, jittered, rounding):
-    """Whether results hold the same, however they lie in memory."""
+    """Whether two results are equal, whatever their memory layout."""
     for at, (one, other) in enumerate(zip(original, alike)):
         if one.data is None or other.data is None:
             continue
@@ -184,7 +185,7 @@ def agree(original, alike, reference, jittered, rounding):
 
 
 def changed(one, other):
-    """Which leaves are not the same bit by bit; NaN equals NaN."""
+    """The leaves that are not bitwise equal; NaN equals NaN."""
     other, wrong = aligned(one, other)
     if wrong is not None:
         return [wrong]
@@ -205,7 +206,7 @@ def changed(one, other):
 
 
 def unwritten(leaves):
-    """Which leaves hold what unwritten memory was filled with."""
+    """The leaves that hold the pattern with which unwritten memory was filled."""
     found = []
     filled = [leaf for leaf in leaves if leaf.data is not None and leaf.data.numel()]
     some = told([any_poisoned(leaf.data) for leaf in filled])
@@ -235,12 +236,13 @@ def any_poisoned(data):
 
 
 def aligned(one, other):
-    """The other leaves in the order of the first ones, by their paths: a dictionary has none that counts. Else what is wrong."""
+    """The other leaves in the order of the first ones, by their paths, since the order of a dictionary does not
+    matter; or a difference."""
     by_path = {leaf.path: leaf for leaf in other}
     paths = [leaf.path for leaf in one]
     if len(by_path) == len(other) == len(one) and all(path in by_path for path in paths):
         return [by_path[path] for path in paths], joined_difference(one, other)
-    # A list where a tensor should be says more than how many values that makes.
+    # A list in place of a tensor is a more helpful difference than the number of its values.
     for leaf in one:
         if leaf.path in by_path and "container" in (leaf.meta[0], by_path[leaf.path].meta[0]):
             wrong = shape_difference(leaf, by_path[leaf.path])
@@ -252,14 +254,14 @@ def aligned(one, other):
     missing = next((leaf for leaf in one if leaf.path not in by_path), None)
     strange = next((leaf for leaf in other if leaf.path not in paths), None)
     if missing is None or strange is None:
-        # Keys that look the same.
+        # Different keys have the same text.
         return other, None
     return None, difference(strange.path, f"stands where the original has {missing.path}", False)
 
 
 def joined_difference(one, other):
-    """Says of a result that it has the memory of one that it has not in the first leaves. Views of one tensor may become tensors of their
-    own, but not the other way round: whoever writes to one would change both."""
+    """A difference for a result that shares memory with another result which is separate in the first leaves. Views
+    of one tensor may become separate tensors, but not the other way round: writing to one would change both."""
     firsts, others = first_with_memory(one), first_with_memory(other)
     for path, first in others.items():
         if firsts.get(path, path) != firsts.get(first, first):
@@ -268,20 +270,20 @@ def joined_difference(one, other):
 
 
 def first_with_memory(leaves):
-    """The path of each result that another one before it shares the memory with, with that one's."""
+    """The paths of results that share memory with an earlier result, each with the path of the first one."""
     tensors = (leaf for leaf in leaves if len(leaf.meta) > len(FIELDS))
     return {leaf.path: leaves[leaf.meta[-1]].path for leaf in tensors if leaf.meta[-1] is not None}
 
 
 def kind_of(meta):
-    """What a leaf is, in words."""
+    """The kind of a leaf as text."""
     if meta[0] == "unread":
         return f"{meta[1]}, which cannot be read ({meta[2]}),"
     return meta[1] if meta[0] in ("plain", "container") else meta[0]
 
 
 def layout(meta):
-    """The strides that lead to different elements."""
+    """The strides as text."""
     shape, strides = meta[3], meta[4]
     return None if 0 in shape else [stride for size, stride in zip(shape, strides) if size > 1]
 
@@ -291,7 +293,7 @@ def shape_difference(one, other):
         return difference(other.path, f"stands where the original has {one.path}", False)
     a, b = one.meta, other.meta
     if not {"plain", "container", "unread"}.isdisjoint((a[0], b[0])):
-        # A container may be more than what it is taken for.
+        # A container may be of another type if it can replace the original's.
         if a[0] == b[0] != "unread" and (a[1] == b[1] or (a[0] == "container" and a[1] == b[2])):
             return None
         return difference(other.path, f"a {kind_of(b)} instead of a {kind_of(a)}", False)
@@ -310,15 +312,16 @@ def leaf_at(leaves, at, count):
 
 
 def runs_at(reference, jittered, at, count):
-    """A leaf in the run at a higher precision, `None` without one, and in the runs on moved inputs that have it."""
+    """A leaf in the run at a higher precision, `None` without such a run, and in the runs on moved inputs that have
+    it."""
     moved = (leaf_at(leaves, at, count) for leaves in jittered or ())
     return leaf_at(reference, at, count), [leaf for leaf in moved if leaf is not None]
 
 
 def arithmetic_of(leaves):
-    """How much of what moved inputs do to results the rounding of the arithmetic would do.
+    """The share of the movement of results under moved inputs that the rounding of the arithmetic would cause.
 
-    Inputs move by their own rounding error; kernels calculate at 24 bits with inputs of 8 and 11."""
+    Inputs move by their own rounding error, but kernels calculate with 24 bits on inputs with 8 and 11 bits."""
     dtypes = [leaf.data.dtype for leaf in leaves if leaf.data is not None and leaf.path.startswith("argument")]
     places = [torch.finfo(dtype).eps for dtype in dtypes if is_float(dtype)]
     rounding = max(places, default=ARITHMETIC)
@@ -344,7 +347,7 @@ def plain_difference(one, other, against, moved):
     if value == got or (value != value and got != got):
         return None
     errors = [abs(x - value) for x in (number(leaf) for leaf in [against, *moved] if leaf is not None) if x is not None]
-    # A number that fits 32 bits was read out of a tensor of them.
+    # A number that fits 32 bits was read from a 32-bit tensor.
     narrow = all(fits_single(x) for x in (value, got))
     allowed = ULPS[4] * (ARITHMETIC if narrow else 2.0**-52) * abs(value)
     likely = [error for error in errors if error <= CREDIBLE * abs(value)]
@@ -372,7 +375,7 @@ def fits_single(value):
 
 
 def ratio(error, allowed):
-    """Nothing that is not a number: the answer travels as JSON."""
+    """The error relative to the allowed one; `None` instead of infinity and NaN, which JSON cannot represent."""
     return error / allowed if 0 < allowed and error / allowed < 1e300 else None
 
 
@@ -393,7 +396,7 @@ def bitwise_wrong(a, b):
     wrong = bits_of(a) != bits_of(b)
     if not is_float(a.dtype):
         return wrong
-    # Not every type of 8 bits has the test itself.
+    # Some 8-bit types lack this test.
     a, b = (x.float() if x.dtype.itemsize == 1 else x for x in (a, b))
     return wrong & ~(a.isnan() & b.isnan())
 
@@ -405,7 +408,7 @@ def contents(leaf, like):
 
 
 def tensor_difference(one, other, against, moved, rounding):
-    """What is not the same, wherever NaN stands."""
+    """The difference between the elements of two tensors; NaN equals NaN at the same place."""
     if told([same_bits(one.data, other.data)])[0]:
         return None
     compared = Tensors(one, other, against, moved, rounding, True, False, None)
@@ -413,7 +416,7 @@ def tensor_difference(one, other, against, moved, rounding):
 
 
 class Tensors:
-    """A leaf of the original and one of the candidate that have other bits, with what is known of the original's."""
+    """A leaf of the original and one of the candidate with different bits, and the error model of the original's."""
 
     def __init__(self, one, other, against, moved, rounding, holds_nan, exact, level):
         self.one, self.o, self.c, self.exact, self.rounding = one, one.data, other.data, exact, rounding
@@ -424,7 +427,7 @@ class Tensors:
             self.floats = Floats(one, self.o, self.c, self.r, self.js, rounding, holds_nan, level)
 
     def is_fine(self):
-        """Whether it is within its bounds, as far as that is quick to tell."""
+        """Whether the candidate's leaf is within its bounds, as far as a quick check shows."""
         return False if self.floats is None else self.floats.is_fine_everywhere()
 
     def difference(self):
@@ -432,15 +435,15 @@ class Tensors:
             return self.floats.difference()
         if is_float(self.o.dtype):
             return exact_difference(self.one, self.o, self.c)
-        # Inputs of fewer bits move by more than the arithmetic rounds.
+        # Inputs with fewer bits move by more than the rounding of the arithmetic.
         runs = [] if self.r is None else [self.r]
         runs += self.js if self.r is None or self.rounding[1] == 1.0 else []
         return integer_difference(self.one, self.o, self.c, [] if self.exact else runs)
 
 
 def integer_difference(leaf, o, c, runs):
-    """Integers are equal. Where the original rounds or chooses, some of its own are not when the inputs move; then a few times
-    as many may differ in a candidate, by no more."""
+    """Integers must be equal. Where the original rounds or selects, some of its own integers change when the inputs
+    move; then a few times as many may differ in a candidate, by no more."""
     runs = [run for run in runs if run.dtype == o.dtype and o.dtype in COUNTED]
     count, greatest, first = 0, 0, None
     flips, steps = [0] * len(runs), [0]

@@ -1,4 +1,4 @@
-"""What tensors hold: described when a call is recorded, made again when it is replayed."""
+"""Contents of tensors: described when a call is recorded, generated when it is made again."""
 
 import ctypes
 import json
@@ -14,7 +14,7 @@ SOME = 256
 
 
 def core(tensor):
-    """The elements that differ: dimensions of stride 0 count once."""
+    """The distinct elements: dimensions of stride 0 count once."""
     for dim in range(tensor.dim()):
         if tensor.stride(dim) == 0 and tensor.size(dim) > 1:
             tensor = tensor.narrow(dim, 0, 1)
@@ -26,7 +26,7 @@ def _text(value):
 
 
 def describe(tensor):
-    """`Data` of the protocol, as JSON."""
+    """The contents as the protocol's `Data`, in JSON."""
     tensor = core(tensor.detach())
     if tensor.is_complex():
         tensor = torch.view_as_real(tensor.resolve_conj().contiguous())
@@ -88,7 +88,7 @@ def _generator_for(view, generators):
 
 
 def generators(devices, seed):
-    """Chance for each device, by its name."""
+    """A random number generator for each device, by the device's name."""
     found = {}
     for device in devices:
         found[device.split(":")[0]] = torch.Generator(device).manual_seed(seed)
@@ -96,7 +96,7 @@ def generators(devices, seed):
 
 
 def fill_normal(view, mean, std, low, high, zeros, infinite, kind, generators):
-    """Floats like the recorded ones."""
+    """Fills with floats that are distributed like the recorded ones."""
     view = core(view)
     if view.numel() == 0:
         return
@@ -128,7 +128,7 @@ def fill_normal(view, mean, std, low, high, zeros, infinite, kind, generators):
 
 
 def fill_range(view, low, high, is_sorted, zeros, generators):
-    """Integers between two bounds."""
+    """Fills with integers between two bounds."""
     view = core(view)
     if view.numel() == 0:
         return
@@ -146,7 +146,7 @@ def fill_range(view, low, high, is_sorted, zeros, generators):
 
 
 def fill_values(view, values):
-    """These, in the order of the elements."""
+    """Fills with these values, in the order of the elements."""
     view = core(view)
     if view.is_complex():
         made = torch.view_as_complex(torch.tensor(values, dtype=torch.float64).reshape(*view.shape, 2))
@@ -156,7 +156,7 @@ def fill_values(view, values):
 
 
 def has_changed(tensor, copy):
-    """Whether a tensor differs from a copy of its storage, bit by bit."""
+    """Whether a tensor differs bitwise from a copy of its storage."""
     before = torch.empty(0, dtype=tensor.dtype, device=tensor.device)
     before.set_(copy.untyped_storage(), tensor.storage_offset(), tensor.shape, tensor.stride())
     return not torch.equal(_bytes(tensor.detach()), _bytes(before))
@@ -167,12 +167,12 @@ def _bytes(tensor):
 
 
 def storage_bytes(tensor):
-    """The storage below a tensor, as bytes."""
+    """The storage of a tensor, as bytes."""
     return torch.empty(0, dtype=torch.uint8, device=tensor.device).set_(tensor.detach().untyped_storage())
 
 
 def is_room_for(size, device):
-    """Whether copies of so many bytes leave the program enough of the device's memory."""
+    """Whether copies of this many bytes leave the program enough device memory."""
     if device.type != "cuda":
         return size <= 4 << 30
     free, _ = torch.cuda.mem_get_info(device)
@@ -183,8 +183,9 @@ GUARD = 64 << 10
 
 
 def _canary(dtype, index):
-    """Eight bytes that are NaN in a float type, and others for each storage: what is copied from one guard into another
-    is seen. Integers are small and negative: an index from a guard leads into a guard."""
+    """A pattern of eight bytes for guards: NaN in a float type, and different for each storage, so that a copy from
+    one guard into another is detected. Integers are small and negative: an index that is read from a guard leads
+    into a guard."""
     mark = (index * 37 + 11) % 61 + 1
     size = dtype.itemsize
     if dtype.is_complex:
@@ -199,7 +200,7 @@ def _canary(dtype, index):
 
 
 def guarded(size, device, dtype, index, unmarked=False):
-    """Bytes with a guard on both sides; one of zeros shows nothing."""
+    """Bytes with a guard on both sides. With `unmarked` the guards are zero, which detects nothing."""
     words = -(-size // 64) * 8
     whole = torch.full((GUARD // 8 * 2 + words,), 0 if unmarked else _canary(dtype, index), dtype=torch.int64, device=device)
     whole = whole.view(torch.uint8)
@@ -208,13 +209,14 @@ def guarded(size, device, dtype, index, unmarked=False):
 
 
 def view(whole, dtype, shape, stride, offset):
-    """A tensor over guarded bytes; `offset` counts elements behind the guard."""
+    """A tensor over guarded bytes; `offset` counts elements after the front guard."""
     flat = whole.view(dtype)
     return flat.as_strided(shape, stride, GUARD // flat.element_size() + offset)
 
 
 def _on_host(parts):
-    """Bytes of several tensors. They are fetched from the device together: others use it meanwhile, and each wait is for them, too."""
+    """The bytes of several tensors on the host. They are fetched from the device together, since each wait also
+    waits for other processes that use the device."""
     there = [part for part in parts if part.device.type != "cpu"]
     if there:
         gathered = torch.empty(sum(part.numel() for part in there), dtype=torch.uint8, device=there[0].device)
@@ -227,18 +229,19 @@ def _on_host(parts):
 
 
 def overruns(storages):
-    """For guarded bytes with their sizes, element types and numbers: see `_overrun`."""
+    """The overruns of guarded bytes, given with their sizes, dtypes and indices: see `_overrun`."""
     guards = [part for whole, size, _, _ in storages for part in (whole[:GUARD], whole[GUARD + size :])]
-    # Compared on the host: each kind of kernel costs a process some 30 ms to load.
+    # Compared on the host, since loading each kind of kernel costs a process about 30 ms.
     bytes_ = _on_host(guards)
     given = zip(storages, bytes_[::2], bytes_[1::2])
     return [_overrun(front, back, *known) for (_, *known), front, back in given]
 
 
 def _overrun(front, back, size, dtype, index):
-    """How far behind its end, or before its beginning (negative), guarded bytes were written; 0 when they were not."""
+    """How far after the end, or before the beginning (negative), of guarded bytes memory was written; 0 for no
+    overrun."""
     pattern = _canary(dtype, index).to_bytes(8, "little", signed=True) * (GUARD // 8 + 16)
-    # Whole elements: some of their bytes may be what was there.
+    # Whole elements count: some of their bytes may equal the guard's.
     if front != pattern[:GUARD]:
         first = next(at for at in range(GUARD) if front[at] != pattern[at])
         return (first - GUARD) // dtype.itemsize * dtype.itemsize
@@ -250,8 +253,8 @@ def _overrun(front, back, size, dtype, index):
 
 
 def refill(whole, other, size, which, seed):
-    """Copies the bytes between the guards from another storage of the same layout: all, those in the middle third, or a few
-    somewhere."""
+    """Copies the bytes between the guards from another storage of the same layout: all of them, those in the middle
+    third, or a few at random places."""
     first, last = 0, size
     # Whole elements, whatever the type.
     if which == "middle":
@@ -263,7 +266,7 @@ def refill(whole, other, size, which, seed):
 
 
 def take_last(tensor, larger):
-    """Takes over the contents of a larger tensor: of each dimension that is longer there, the last part."""
+    """Copies the contents of a larger tensor: the last part of each dimension that is longer there."""
     tensor, larger = core(tensor.detach()), core(larger.detach())
     for dim, size in enumerate(tensor.shape):
         larger = larger.narrow(dim, larger.shape[dim] - size, size)

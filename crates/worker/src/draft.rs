@@ -1,4 +1,4 @@
-//! What was compiled, for a model that goes through it.
+//! Drafts: compiled kernels with their launches, for the performance model.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -12,28 +12,28 @@ use protocol::{Drafted, Drafts, LaunchRecord, Parameter, Played};
 use super::helper;
 use super::launch::launch_record;
 
-/// The child process drafts one candidate on one thread.
+/// The child process drafts one candidate at a time on one thread.
 static DRAFTS: Mutex<Drafts> = Mutex::new(Drafts { launches: Vec::new(), inputs: Vec::new(), results: Vec::new() });
-/// Whether they are kept.
+/// Whether compiled kernels are kept as drafts.
 static WANTED: AtomicBool = AtomicBool::new(false);
-/// The tuner whose choices are compiled at present, by a number that is odd.
+/// The number of the autotuner whose configurations are being compiled; it is odd while one is.
 static CHOICE: AtomicU64 = AtomicU64::new(0);
 
-/// An attribute of a kernel's `.nv.info`: what of it, and the values behind.
+/// The format of an attribute in a kernel's `.nv.info` whose values follow it.
 const SIZED: u8 = 4;
-/// The kernel's index and its registers.
+/// The attribute with the kernel's index and its number of registers.
 const REGISTERS: u8 = 0x2f;
-/// The kernel's index and its bytes of stack.
+/// The attribute with the kernel's index and its stack size in bytes.
 const FRAME: u8 = 0x11;
 
-/// What was compiled since this was asked last, in so far as the device sees it.
+/// A digest of the code that was compiled since the last call.
 static CODE: Mutex<Code> = Mutex::new(Code::Nothing);
 
-/// Machine code of kernels, and what they are launched with, as one number.
+/// A digest of kernels' machine code and their launch parameters.
 enum Code {
     Nothing,
     Some(Box<blake3::Hasher>),
-    /// One of them could not be looked into.
+    /// The machine code of a kernel could not be read.
     Unknown,
 }
 
@@ -41,14 +41,14 @@ fn drafted(py: Python<'_>) -> PyResult<Bound<'_, PyModule>> {
     helper(py, "_warpsmith_drafted", include_str!("drafted.py"))
 }
 
-/// Plays the GPU that this process compiles for, if it does not have one.
+/// Simulates the properties of the GPU that this process compiles for, if it has none itself.
 pub(super) fn play(py: Python<'_>) -> PyResult<bool> {
     let Some(device) = Played::here() else { return Ok(false) };
     install(py, "install", &device)?;
     Ok(true)
 }
 
-/// Compiles for a device that is there without a connection to it.
+/// Compiles for a device of this machine without a connection to it.
 pub(super) fn compile_only(py: Python<'_>, device: &Played) -> PyResult<()> {
     install(py, "compile_only", device)
 }
@@ -59,7 +59,7 @@ fn install(py: Python<'_>, how: &str, device: &Played) -> PyResult<()> {
     played.getattr(how)?.call1((name, capability, multiprocessors, shared)).map(drop)
 }
 
-/// Compiles all that a tuner may choose.
+/// Calls `compile`, which compiles all configurations of an autotuner.
 pub(super) fn choosing<T>(compile: impl FnOnce() -> T) -> T {
     CHOICE.fetch_add(1, Ordering::Relaxed);
     let out = compile();
@@ -67,12 +67,12 @@ pub(super) fn choosing<T>(compile: impl FnOnce() -> T) -> T {
     out
 }
 
-/// From now on what is compiled is kept, or is not.
+/// Sets whether compiled kernels are kept.
 pub(super) fn want(drafts: bool) {
     WANTED.store(drafts, Ordering::Relaxed);
 }
 
-/// The launches that were compiled since this was asked last.
+/// The launches that were compiled since the last call.
 pub(super) fn take() -> Drafts {
     std::mem::take(&mut drafts())
 }
@@ -81,7 +81,7 @@ fn drafts() -> MutexGuard<'static, Drafts> {
     DRAFTS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Keeps which memory is that of the arguments and the results of a call, where that is wanted.
+/// Keeps the memory ranges of a call's arguments and results, where that is wanted.
 pub(super) fn ends(arguments: &[Bound<'_, PyAny>], results: &Bound<'_, PyAny>) -> PyResult<()> {
     if WANTED.load(Ordering::Relaxed) {
         let memories = drafted(results.py())?.getattr("memories")?;
@@ -93,8 +93,8 @@ pub(super) fn ends(arguments: &[Bound<'_, PyAny>], results: &Bound<'_, PyAny>) -
     Ok(())
 }
 
-/// What tells what was compiled since this was asked last from everything else that computes otherwise or takes another time;
-/// `None` where nothing was, or it cannot be told.
+/// A key of the code that was compiled since the last call, which differs from that of any code that computes something
+/// else or takes another time. `None` if nothing was compiled, or the code could not be read.
 pub(super) fn take_code() -> Option<String> {
     match std::mem::replace(&mut *CODE.lock().unwrap_or_else(PoisonError::into_inner), Code::Nothing) {
         Code::Some(hasher) => Some(hasher.finalize().to_hex().to_string()),
@@ -102,7 +102,7 @@ pub(super) fn take_code() -> Option<String> {
     }
 }
 
-/// Keeps what was compiled for a launch.
+/// Keeps the compiled kernel of a launch.
 pub(super) fn keep(
     function: &Bound<'_, PyAny>,
     call: (&Bound<'_, PyTuple>, &Bound<'_, PyDict>),
@@ -130,7 +130,7 @@ pub(super) fn keep(
     Ok(())
 }
 
-/// A launch in so far as the device sees it: where in the text something stands is none of that.
+/// A digest of a launch, without source locations, which do not affect the device.
 fn digest(drafted: &Drafted, machine_code: &[u8]) -> Option<[u8; 32]> {
     let file = object::File::parse(machine_code).ok()?;
     let mut hasher = blake3::Hasher::new();
@@ -145,7 +145,7 @@ fn digest(drafted: &Drafted, machine_code: &[u8]) -> Option<[u8; 32]> {
     Some(*hasher.finalize().as_bytes())
 }
 
-/// What was compiled for a launch, and its machine code.
+/// The draft of a launch, and its machine code.
 fn look(
     function: &Bound<'_, PyAny>,
     (args, kwargs): (&Bound<'_, PyTuple>, &Bound<'_, PyDict>),
@@ -172,7 +172,7 @@ fn look(
     Ok((drafted, code))
 }
 
-/// Registers and bytes of stack of a thread of the kernel in a `cubin`, of which there is one.
+/// The registers and the stack bytes per thread of the only kernel in a `cubin`.
 fn registers(code: &[u8]) -> Option<(u32, u32)> {
     let file = object::File::parse(code).ok()?;
     let section = file.section_by_name(".nv.info")?;

@@ -1,8 +1,8 @@
-"""What is told of a kernel that was compiled."""
+"""Properties of a compiled kernel."""
 
 
 def parameters(compiled, function, args, kwargs):
-    """What the compiled kernel is given, in its order: integers; and offset, size and memory of tensors."""
+    """The arguments of the compiled kernel in its order: integers as they are; tensors as offset, size and memory."""
     given = dict(zip(function.arg_names, args)) | kwargs
     defaults = {one.name: one.default for one in function.params if one.has_default}
     known = []
@@ -23,7 +23,7 @@ def _parameter(value):
 
 
 def memories(value):
-    """What tells the memory of each tensor in a value from that of others."""
+    """A key of each tensor's memory in a value."""
     from torch.utils._pytree import tree_leaves
 
     return [_memory(leaf) for leaf in tree_leaves(value) if hasattr(leaf, "storage_offset")]
@@ -37,7 +37,7 @@ def _memory(tensor):
 
 
 def resources(compiled):
-    """The text, the machine code, shared memory, warps and stages."""
+    """The intermediate representation, the machine code, the shared memory, the warps and the stages."""
     metadata, asm = compiled.metadata, compiled.asm
     # Triton says so itself where loads are on their way ahead.
     loads_ahead = any(word in asm["ttgir"] for word in ("async_copy_global_to_local", "async_tma_copy_global_to_local"))

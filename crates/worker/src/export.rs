@@ -1,4 +1,4 @@
-//! Results of a call, described and given to the comparer.
+//! Export of a call's results: their description, and their bytes for the comparer.
 #![expect(unsafe_code, reason = "memory of tensors is copied by address")]
 
 use std::fs::File;
@@ -16,50 +16,52 @@ use super::replay::Arguments;
 use super::timing::{allocate, check};
 use super::{failed, raw};
 
-/// Tensors begin at multiples of so many bytes.
+/// The alignment of tensors in the buffer, in bytes.
 const ALIGNED: u64 = 256;
 
-/// The buffer begins with no more bytes than these.
+/// The most bytes with which the buffer begins.
 const MOST_EXPECTED: u64 = 256 << 20;
 
-/// Where results are put for the comparer.
+/// The place where results are put for the comparer.
 pub(super) enum Outlet {
-    /// Memory of the device.
+    /// Device memory.
     Device {
         /// Its address; 0 while there is none.
         address: sys::CUdeviceptr,
-        /// Bytes.
+        /// The size in bytes.
         size: u64,
     },
     /// A file in this folder.
     File(PathBuf),
 }
 
-/// Describes results. What it asks of tensors it asks their class, since each tensor may have an answer of its own.
+/// Describes results. It reads tensors through their class, since a tensor object may override its attributes.
 pub(super) struct Exporter<'py> {
     tensor: Bound<'py, PyAny>,
     reader: Reader<'py>,
     pub(super) outlet: Outlet,
-    /// The buffer begins with so many bytes: each time that it grows, the comparer opens another one, for which all wait.
+    /// The initial size of the buffer in bytes. Each time the buffer grows, the comparer has to open a new one, which
+    /// delays all processes.
     expected: u64,
-    /// A size, and how many steps along it are given.
+    /// A size, and how many steps from the end of such dimensions are exported.
     pub(super) tail: Option<(i64, i64)>,
 }
 
-/// Where the memory of a tensor is.
+/// The memory of a tensor.
 struct Storage {
     address: usize,
     size: usize,
 }
 
-/// Where the memory of arguments is, and that of results so far, which have the numbers of leaves.
+/// The storages of arguments, and those of results so far, which have the indices of their leaves.
 struct Known {
     arguments: Vec<Storage>,
     results: Vec<(usize, usize)>,
 }
 
 impl Known {
-    /// Numbers of the argument, and else of the first result, whose storage this is; that of a new result is known from now on.
+    /// The index of the argument and otherwise of the first result with this storage. A new result's storage is known
+    /// from now on.
     fn whose(&mut self, address: usize, result: Option<usize>) -> (Option<usize>, Option<usize>) {
         let argument = self.arguments.iter().position(|argument| address != 0 && argument.address == address);
         let (Some(leaf), None, true) = (result, argument, address != 0) else { return (argument, None) };
@@ -71,11 +73,11 @@ impl Known {
     }
 }
 
-/// Where bytes go: their place, a dense tensor, how many.
+/// The copies to make: the offset, a dense tensor, and its size in bytes.
 type Copies<'py> = Vec<(u64, Bound<'py, PyAny>, u64)>;
 
 impl<'py> Exporter<'py> {
-    /// `expected` is how many bytes of results are likely.
+    /// A new exporter; `expected` is the expected size of the results in bytes.
     pub(super) fn new(py: Python<'py>, outlet: Outlet, expected: u64) -> PyResult<Self> {
         let is_raw = raw::is_raw(py);
         let tensor = if is_raw { raw::tensor_class(py) } else { py.import("torch")?.getattr("Tensor")? };
@@ -88,7 +90,7 @@ impl<'py> Exporter<'py> {
         })
     }
 
-    /// Describes results of several calls and puts their bytes where the comparer finds them.
+    /// Describes the results of several calls, and puts their bytes into the buffer.
     pub(super) fn export(&mut self, calls: &[Results<'py>], wanted: bool) -> PyResult<Vec<Exported>> {
         let (mut size, mut copies) = (0, Copies::new());
         let mut all = Vec::new();
@@ -127,7 +129,7 @@ impl<'py> Exporter<'py> {
         }
     }
 
-    /// Asks the class of tensors about one.
+    /// Reads a tensor's attribute through its class.
     fn ask(&self, tensor: &Bound<'py, PyAny>, what: &str) -> PyResult<Bound<'py, PyAny>> {
         self.tensor.call_method1(what, (tensor,))
     }
@@ -140,7 +142,7 @@ impl<'py> Exporter<'py> {
         large.map(|(dim, _)| dim).try_fold(value, narrow)
     }
 
-    /// Where the arguments' storages are.
+    /// The storages of the arguments.
     fn storages(&self, call: &Results<'py>) -> PyResult<Vec<Storage>> {
         call.arguments.tensors.iter().map(|tensor| self.storage(tensor)).collect()
     }
@@ -208,7 +210,8 @@ impl<'py> Exporter<'py> {
         match &mut self.outlet {
             Outlet::Device { address, size } => {
                 if *size < needed {
-                    // The old buffer stays: the comparer may have it open. All old ones together are no larger than this.
+                    // The old buffer stays allocated, since the comparer may have it open. All old ones together are no
+                    // larger than the new one.
                     let larger = needed.max(2 * *size).max(self.expected);
                     (*address, *size) = (allocate(self.tensor.py(), usize::try_from(larger)?)?, larger);
                 }
@@ -244,7 +247,7 @@ impl<'py> Exporter<'py> {
                     if from.is_null() {
                         return Err(failed("a tensor has no memory"));
                     }
-                    // SAFETY: a dense tensor of so many bytes on the host; a lying address kills this process alone.
+                    // SAFETY: a dense tensor of this size on the host; a lying address kills this process alone.
                     file.write_all(unsafe { std::slice::from_raw_parts(from, usize::try_from(*bytes)?) })?;
                     written = at + bytes;
                 }
@@ -254,13 +257,13 @@ impl<'py> Exporter<'py> {
     }
 }
 
-/// What one call left.
+/// The results of one call.
 pub(super) struct Results<'py> {
-    /// What was returned.
+    /// The return value.
     pub(super) out: Bound<'py, PyAny>,
-    /// The arguments.
+    /// The arguments, which the call may have changed.
     pub(super) arguments: Arguments<'py>,
-    /// The gradients of tensor arguments, by their numbers.
+    /// The gradients of tensor arguments, with the indices of the arguments.
     pub(super) gradients: Vec<(usize, Bound<'py, PyAny>)>,
 }
 

@@ -1,16 +1,16 @@
-"""Whether two results are the same up to the rounding of the original, measured and not assumed.
+"""Comparison of two results up to the original's rounding error, which is measured rather than assumed.
 
 The error that a candidate may have is, element by element, the sum of
 
-- `FACTOR` times the greatest error of the original itself, relative to the scale of the element. The scale is the root mean
-  square of its row (the last dimension), more where the element is ill-conditioned: where moved inputs move it further than
-  is usual in its result;
-- `NOISE` times the way that it moves when the inputs are moved by the rounding error of the arithmetic;
-- `ULPS` units in the last place, and `FLOOR` roundings of the arithmetic relative to the root mean square of its row.
+- `FACTOR` times the greatest error of the original itself, relative to the scale of the element. The scale is the
+  root mean square of its row (the last dimension), and greater where the element is ill-conditioned: where moved
+  inputs move it further than is usual in its result;
+- `NOISE` times its movement when the inputs are moved by the rounding error of the arithmetic;
+- `ULPS` units in the last place, and `FLOOR` roundings of the arithmetic relative to the root mean square of its
+  row.
 
-The original's error is its distance from a run at a higher precision. Without one that can be believed, the way that its
-results move with the inputs stands for it.
-"""
+The original's error is its distance from a run at a higher precision. Without a credible run, the movement of its
+results with the inputs replaces it."""
 
 import copy
 
@@ -18,35 +18,37 @@ import torch
 
 from _warpsmith_poison import real
 
-# With the numbers below, kernels of the same precision came to 0.6 of their bounds in all orders of summation that were
-# tried (`tests/worker/kernels.py`); 4 refused some. A step of precision, 11 bits of mantissa instead of 24, is a factor of
-# some thousand.
+# With the numbers below, kernels of the same precision reached 0.6 of their bounds in all orders of summation that were
+# tried (`tests/worker/kernels.py`); a factor of 4 refused some. A step of precision, 11 bits of mantissa instead of 24,
+# is a factor of some thousand.
 FACTOR = 8.0
-# A leaf of few elements measures the original's error by few samples: it counts `1 + FEW / elements` times.
+# A leaf of few elements shows the original's error in few samples, so its error counts `1 + FEW / elements` times.
 FEW = 4.0
-# The same when moved inputs stand for the error.
+# The factor where moved inputs replace the measured error.
 FALLBACK = 4.0
 NOISE = 4.0
-# Roundings of the arithmetic relative to the row: sums of a thousand and more terms one by one, and sums that cancel. Without
-# a run that shows such errors in the original, more of them; both are a fraction of what 10 bits of mantissa do.
+# Roundings of the arithmetic relative to the row: sums of a thousand and more terms one by one, and sums that cancel.
+# The second number is greater, for originals without a run that shows such errors; both are a fraction of the error of
+# 10 bits of mantissa.
 FLOOR = 512.0
 BLIND_FLOOR = 1024.0
-# By bytes of an element. Narrow types are rounded once at the end, by at most one place otherwise in another kernel.
+# By the size of an element in bytes. Narrow types are rounded once at the end, which differs by at most one place in
+# another kernel.
 ULPS = {1: 1.0, 2: 2.0, 4: 4.0, 8: 4.0}
-# Elements whose row is this much smaller than the whole count like rows of this size.
+# Elements whose row is smaller than the whole by this factor count like rows of this size.
 LOWEST_ROW = 1e-3
-# A run at a higher precision farther from the original than this part of the scale is another computation (other random
-# numbers, another branch), unless moved inputs move the results as far.
+# A run at a higher precision whose distance from the original exceeds this part of the scale is another computation
+# (other random numbers, another branch), unless moved inputs move the results as far.
 CREDIBLE = 2.0**-5
 CREDIBLE_NOISE = 100.0
-# Rounding of the arithmetic that kernels do with inputs of 32 bits and fewer.
+# The rounding error of the arithmetic that kernels do with inputs of 32 bits and fewer.
 ARITHMETIC = 2.0**-23
-# A candidate spills into so many times as many elements as the original: with tiles of four times the size.
+# A candidate may spill into this many times as many elements as the original: with tiles of four times the size.
 SPILLED = 4
-# Elements at once; some fifteen temporaries of 8 bytes each live at a time.
+# The number of elements that are processed at once; some fifteen temporaries of 8 bytes each are alive at a time.
 CHUNK = 1 << 21
 SAMPLE = 1 << 16
-# On a host, of tensors of so many elements the bounds are kept.
+# On a host, the bounds of tensors with up to this many elements are kept.
 MOST_KEPT = 1 << 24
 
 
@@ -55,7 +57,7 @@ def difference(path, what, is_value, count=1, excess=None):
 
 
 def index_of(leaf, flat):
-    """The way to an element of the tensor, of `view_as_real` for a complex one."""
+    """The index of an element of the tensor, or of its `view_as_real` for a complex one."""
     shape = leaf.meta[3] + ((2,) if leaf.data.is_complex() else ())
     index = []
     for size in reversed(shape):
@@ -65,7 +67,7 @@ def index_of(leaf, flat):
 
 
 def room_for(tensor, bytes_each):
-    """Whether something may be kept of each element: there must be much room."""
+    """Whether there is enough room to keep something for each element."""
     if tensor.device.type != "cuda":
         return tensor.numel() < MOST_KEPT
     free, total = torch.cuda.mem_get_info(tensor.device)
@@ -85,17 +87,17 @@ class Part:
         for j in js:
             j = j.double()
             apart = (j - self.o).abs_()
-            # Where the original itself is finite or not as its inputs move, anything may stand.
+            # Where the original itself becomes finite or non-finite as its inputs move, any value is accepted.
             other = j.isfinite() != self.is_finite
             apart = torch.where(apart.isfinite(), apart, 0.0)
             self.unstable = other if self.unstable is None else self.unstable | other
             self.noise = apart if self.noise is None else torch.maximum(self.noise, apart)
         if self.noise is not None:
-            # The last rounding says nothing about what is before it.
+            # The last rounding is no evidence about the error before it.
             self.noise = self.noise.sub_(plan.place(self.size)).clamp_(min=0.0)
 
     def with_results(self, c):
-        """The same, with other results of the candidate's."""
+        """The same part with other results of a candidate."""
         other = copy.copy(self)
         other.c = c
         return other
@@ -115,7 +117,7 @@ class Part:
         return self.scale
 
     def own_error(self, plan):
-        """How far the original is from the run at a higher precision, beyond its last rounding."""
+        """The original's distance from the run at a higher precision, beyond its last rounding."""
         error = (self.o - self.r).abs_().sub_(plan.place(self.size) * plan.last_rounding).clamp_(min=0.0)
         return torch.where(self.is_finite, error, 0.0)
 
@@ -133,7 +135,7 @@ class Floats:
         self.greatest, self.ulps = info.max, ULPS[size]
         # Below the normal numbers of wide types devices flush to zero.
         self.quantum = info.tiny if size >= 4 or o.dtype is torch.bfloat16 else info.tiny * self.eps
-        # A run at a higher precision may still give its results in the narrow type.
+        # A run at a higher precision may still return its results in the narrow type.
         self.last_rounding = 0.5 if r is None or r.dtype.itemsize > o.dtype.itemsize else 1.0
         self.given = (o, r, *js)
         width = o.shape[-1] * (2 if o.is_complex() else 1) if o.ndim > 1 else 1
@@ -144,7 +146,7 @@ class Floats:
         self.count = o.numel()
         self.step = max(1, CHUNK // width) if self.by_row else CHUNK
         self.kept = [self.part(0, self.step)] if len(o) <= self.step else None
-        # Of the candidate's elements nothing is in these.
+        # These values do not depend on the candidate's elements.
         scales = leaf.learn(("scales", level, rounding), self.given, self.measure)
         self.floor, self.usual, self.believed, self.row_floor, self.allowed = scales
 
@@ -162,7 +164,7 @@ class Floats:
         return (self.part(start, start + self.step) for start in range(0, len(self.runs[0]), self.step))
 
     def measure(self):
-        """The scales, and the original's error in them. Everything stays on the device."""
+        """The scales, and the original's error relative to them. All values stay on the device."""
         squares = counts = noises = 0
         for part in self.parts():
             squares = squares + part.size.square().sum()
@@ -189,7 +191,7 @@ class Floats:
         self.believed = believed & (worst <= (moved * self.share * CREDIBLE_NOISE).clamp(min=CREDIBLE))
         if self.runs[2] is None:
             self.believed = torch.zeros_like(believed)
-        # A kernel that calculates in 32 bits whatever its inputs have is as far off at any precision of theirs.
+        # A kernel that calculates in 32 bits whatever its inputs are has the same error at any precision of its inputs.
         self.row_floor = torch.where(self.believed & is_finer, FLOOR, BLIND_FLOOR) * self.arithmetic
         likely = torch.maximum(worst, moved * self.share) * FACTOR
         few = 1 + FEW / self.count
@@ -199,7 +201,7 @@ class Floats:
         return self.floor, self.usual, self.believed, self.row_floor, self.allowed
 
     def usual_noise(self):
-        """By how much of its row's scale an element moves that is neither well nor ill-conditioned."""
+        """By how much of its row's scale an element of usual conditioning moves."""
         if not self.runs[3]:
             return None
         step = -(-self.count // SAMPLE)
@@ -207,7 +209,7 @@ class Floats:
         return (sample.noise * self.share / sample.row_scale(self)).median().clamp(min=self.arithmetic)
 
     def bounded(self, part):
-        """What the elements should be, their errors, and the errors allowed."""
+        """The expected elements, their errors, and the allowed errors."""
         expected = part.o
         if part.r is not None:
             expected = torch.where(self.believed & part.r.isfinite(), part.r, part.o)
@@ -218,13 +220,13 @@ class Floats:
         return expected, (part.c - expected).abs_(), bound
 
     def is_fine(self, part):
-        """Whether all is finite and within its bounds: quick to tell, and almost always so."""
+        """Whether all elements are finite and within their bounds, which is quick to check and almost always so."""
         _, error, bound = self.bounded(part)
         return ((error <= bound) & (bound < torch.inf)).all()
 
     def bounds(self):
-        """What the elements should be and the errors allowed, to be kept for the next candidate, if there is room for them. In the
-        place of what is not finite stands an error that nothing keeps."""
+        """The expected elements and the allowed errors, to be kept for the next candidate, if there is room for
+        them. For elements that are not finite the allowed error is negative, so that none is within it."""
         if not room_for(self.runs[0], 12):
             return None
         kept = [], []
@@ -248,7 +250,8 @@ class Floats:
         return expected, error, bound, ~fine
 
     def is_fine_everywhere(self):
-        """Whether all is within its bounds, as a truth value on the device. What is not may be right all the same."""
+        """Whether all elements are within their bounds, as a truth value on the device. Elements outside may still
+        be right."""
         bounds = self.leaf.learn(("bounds", self.level, self.arithmetic, self.share), self.given, self.bounds)
         if bounds is None:
             return torch.stack([self.is_fine(part) for part in self.parts()]).all()
@@ -256,9 +259,10 @@ class Floats:
         return torch.stack([((c.double() - expected).abs_() <= bound).all() for c, expected, bound in parts]).all()
 
     def spills(self, runs):
-        """Whether all that is wrong is a spill, of which the original has its own. Each of `runs` are the original's and the candidate's
-        results with usual and with great finite numbers in some of its inputs: no difference of theirs is no influence, so what is not
-        finite comes of a product with zero, and is right without it. What is infinite by an influence may be NaN by a spill beside it."""
+        """Whether all wrong elements are a spill, and the original spills as well. Each of `runs` has the original's
+        and the candidate's results with usual and with large finite numbers in some of their inputs. Where these
+        results do not differ, the numbers have no influence, so a non-finite element comes from a product with zero,
+        and is right without it. An element that is infinite by an influence may be NaN by a spill beside it."""
         runs = [[real(x).reshape(self.runs[0].shape) for x in four] for four in runs]
         own = more = 0
         for part in self.parts():

@@ -144,7 +144,7 @@ impl Forker {
     fn end_strays(&self) {
         for pid in proc::children(std::process::id().cast_signed()) {
             if self.children.iter().all(|child| child.keeper != pid) {
-                // SAFETY: the process is our child and nobody's keeper.
+                // SAFETY: the process is our child and not a keeper.
                 unsafe { libc::kill(pid, libc::SIGKILL) };
                 let mut status = 0;
                 // SAFETY: as above; the pointer is of a local.

@@ -1,11 +1,11 @@
-//! Whether what the judge relies on is still what it was before a file was loaded.
+//! The guard: it detects whether a loaded file has replaced anything that the judge relies on.
 //!
-//! Looked at from Rust, object by object: nothing that Python code can replace is called for it.
+//! It compares objects from Rust and calls nothing that Python code can replace.
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyMapping, PySet};
 
-/// Modules whose functions and classes must stay what they are.
+/// Modules whose functions and classes must stay unchanged.
 const MODULES: &[&str] = &[
     "builtins",
     "gc",
@@ -28,7 +28,7 @@ const MODULES: &[&str] = &[
     "triton.runtime.driver",
     "triton.runtime.jit",
     "triton.testing",
-    // Ours: what they do is not timed.
+    // The worker's own modules are listed as well; what they do is not timed.
     "_warpsmith_chance",
     "_warpsmith_contents",
     "_warpsmith_inputs",
@@ -38,7 +38,7 @@ const MODULES: &[&str] = &[
     "_warpsmith_weights",
 ];
 
-/// Classes whose methods must stay what they are: module and name.
+/// Classes whose methods must stay unchanged: module and name.
 const CLASSES: &[(&str, &str)] = &[
     ("torch", "Tensor"),
     ("torch.cuda", "Event"),
@@ -50,7 +50,8 @@ const CLASSES: &[(&str, &str)] = &[
     ("triton.runtime.jit", "JITFunction"),
 ];
 
-/// What is asked of tensors to give results away. Torch's own come from classes below: another one would stand in front of them.
+/// The attributes through which results are exported. Torch defines them in base classes, so that an override in a
+/// subclass would take precedence.
 const ASKED: &[&str] = &[
     "contiguous",
     "copy_",
@@ -68,7 +69,7 @@ const ASKED: &[&str] = &[
     "untyped_storage",
 ];
 
-/// Expressions for settings of the whole process that change what is computed or how it is measured.
+/// Expressions for process-wide settings that change the computation or its measurement.
 const SETTINGS: &[&str] = &[
     "torch.get_default_dtype()",
     "torch.get_float32_matmul_precision()",
@@ -84,13 +85,13 @@ const SETTINGS: &[&str] = &[
     "torch.cuda.current_stream().cuda_stream if torch.cuda.is_initialized() else 0",
 ];
 
-/// Where something stands, as a path; the members among which it stands; its name and itself.
+/// The path of a member, the mapping that contains it, its name, and its value.
 type Named<'py> = (String, Bound<'py, PyMapping>, Bound<'py, PyAny>, Bound<'py, PyAny>);
 
-/// What there was before.
+/// The state before the file was loaded.
 pub(super) struct Guard<'py> {
     names: Vec<Named<'py>>,
-    /// [`ASKED`], with the class and what it has for the name.
+    /// [`ASKED`], with the class and its attribute of that name.
     asked: Vec<(&'static str, Bound<'py, PyAny>, Bound<'py, PyAny>)>,
     overrides: Option<Bound<'py, PySet>>,
     overridden: usize,
@@ -98,11 +99,11 @@ pub(super) struct Guard<'py> {
 }
 
 impl<'py> Guard<'py> {
-    /// Notes what there is.
+    /// Records the present state.
     pub(super) fn new(py: Python<'py>) -> PyResult<Self> {
         let mut names = Vec::new();
         for module in MODULES {
-            // What a release does not have needs no guard.
+            // A module that the installed release does not have needs no guard.
             if let Ok(imported) = py.import(*module) {
                 note(module, &imported.getattr("__dict__")?.cast_into()?, &mut names)?;
             }
@@ -113,7 +114,7 @@ impl<'py> Guard<'py> {
                 members.update(class_.getattr("__dict__")?.cast::<PyMapping>()?)?;
                 let at = format!("{module}.{class}");
                 note(&at, &members.into_mapping(), &mut names)?;
-                // The members are looked up in the class as it will be.
+                // The mapping proxy shows later changes of the class.
                 let live: Bound<'py, PyMapping> = class_.getattr("__dict__")?.cast_into()?;
                 names
                     .iter_mut()
@@ -145,7 +146,7 @@ impl<'py> Guard<'py> {
         Ok(Self { names, asked, overrides, overridden, settings })
     }
 
-    /// What is another now, in words.
+    /// The changes since then, as text.
     pub(super) fn changed(&self) -> Vec<String> {
         let is_other =
             |(_, members, name, value): &&Named<'py>| members.get_item(name).map_or(true, |now| !now.is(value));
@@ -171,11 +172,11 @@ impl<'py> Guard<'py> {
     }
 }
 
-/// Notes what can be called among the members.
+/// Records the callable members of a mapping.
 fn note<'py>(at: &str, members: &Bound<'py, PyMapping>, names: &mut Vec<Named<'py>>) -> PyResult<()> {
     for item in members.items()?.try_iter()? {
         let (name, value): (Bound<'py, PyAny>, Bound<'py, PyAny>) = item?.extract()?;
-        // A name for a module is given when the module is first imported.
+        // A module appears as an attribute of its package only after it is imported.
         if value.is_callable() || value.hasattr("__get__")? {
             names.push((format!("{at}.{}", name.str()?), members.clone(), name, value));
         }
@@ -183,7 +184,7 @@ fn note<'py>(at: &str, members: &Bound<'py, PyMapping>, names: &mut Vec<Named<'p
     Ok(())
 }
 
-/// How many operators of torch's own have implementations in Python.
+/// The number of torch's own operators that have an implementation in Python.
 fn aten(overrides: Option<&Bound<'_, PySet>>) -> usize {
     overrides.map_or(0, |set| {
         set.iter().filter(|key| key.extract::<String>().is_ok_and(|key| key.starts_with("aten/"))).count()

@@ -1,17 +1,17 @@
-"""What float tensors are filled with to try a kernel: values made from contents like the recorded ones."""
+"""Contents of float tensors that test a kernel, made from contents like the recorded ones."""
 
 import torch
 
 BITS = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
-# Elements at once.
+# The number of elements that are processed at once.
 CHUNK = 1 << 24
-# Powers of two, and "packed pairs of 4 bits": a step of theirs is no rounding error.
+# Powers of two, and packed pairs of 4 bits: their smallest step is not a rounding error.
 COARSE = ("float8_e8m0fnu", "float4_e2m1fn_x2")
 
 
 def apply(view, values, low, high, generator, finite=None):
-    """Overwrites a float tensor that holds contents between `low` and `high`, and stays on their side of zero. Where infinities and NaN
-    would be, `finite` puts a `"usual"` number or a `"great"` one."""
+    """Overwrites a float tensor whose contents lie between `low` and `high`; the new contents are on the same side
+    of zero. With `finite`, a `"usual"` or a `"great"` number replaces each infinity and NaN."""
     if values == "recorded" or view.numel() == 0 or is_coarse(view.dtype):
         return
     view = torch.view_as_real(view) if view.is_complex() else view
@@ -22,7 +22,7 @@ def apply(view, values, low, high, generator, finite=None):
 
 
 def jitter(flat, seed):
-    """A copy whose float elements are a unit in the last place higher, lower, or as they were."""
+    """A copy whose float elements are moved by one unit in the last place up, down, or not at all."""
     if not (flat.is_floating_point() or flat.is_complex()) or is_coarse(flat.dtype):
         return flat.clone()
     moved = flat.clone(memory_format=torch.contiguous_format)
@@ -31,7 +31,8 @@ def jitter(flat, seed):
     elements = (torch.view_as_real(moved) if moved.is_complex() else moved).view(-1)
     bits = elements.view(BITS[elements.dtype.itemsize])
     greatest = int(torch.tensor(torch.finfo(elements.dtype).max, dtype=elements.dtype).view(bits.dtype))
-    # The sign is a bit of its own: a step of the magnitude. Zeros, the least number and what is not finite stay.
+    # The sign is a separate bit, so this moves the magnitude by one step. Zeros, the least number and non-finite values
+    # stay.
     mask = torch.iinfo(bits.dtype).max
     for start in range(0, bits.numel(), CHUNK):
         part = bits[start : start + CHUNK]
@@ -42,7 +43,7 @@ def jitter(flat, seed):
 
 
 def coarsen(flat, rounds):
-    """Leaves 10 bits of mantissa of each number of 32 bits: the nearest such number, or the next towards zero."""
+    """Reduces each 32-bit float to 10 bits of mantissa: to the nearest such number, or towards zero."""
     if flat.dtype is not torch.float32:
         return
     for start in range(0, flat.numel(), CHUNK):
@@ -54,7 +55,7 @@ def coarsen(flat, rounds):
 
 
 def widened(flat, dtype):
-    """A copy in a wider type; what is not a float, or as wide already, keeps its own."""
+    """A copy in a wider type. Elements that are not floats, or are as wide already, keep their type."""
     dtype = getattr(torch, dtype) if isinstance(dtype, str) else dtype
     if is_coarse(flat.dtype):
         return flat.clone()
@@ -71,7 +72,7 @@ def is_coarse(dtype):
 
 
 class Filler:
-    """A tensor without repeated elements, and how to change it."""
+    """A tensor without repeated elements, and the ways to change it."""
 
     def __init__(self, view, low, high, generator, finite=None):
         self.view, self.low, self.high, self.generator, self.finite = view, float(low), float(high), generator, finite
@@ -94,7 +95,7 @@ class Filler:
         }[values]()
 
     def change(self, function):
-        """Puts `function(contents)` in place of the contents, some rows at a time."""
+        """Replaces the contents by `function(contents)`, some rows at a time."""
         for part in pieces(self.view):
             part.copy_(function(part.to(self.wide)))
 
@@ -115,20 +116,22 @@ class Filler:
         return max(abs(self.low), abs(self.high))
 
     def large(self):
-        # Exponentials overflow above 89, squares of half precision above 255; sums of some thousand such do not in others.
+        # Exponentials overflow above 89, squares of half precision above 255; sums of some thousand such values do not
+        # overflow in other types.
         recorded = self.amplitude()
         target = min(100.0 * max(recorded, 1.0), self.info.max / 8)
         factor = target / recorded if recorded > 0 else 1.0
         self.change(lambda part: (part * factor).clamp(-target, target))
 
     def far(self):
-        # Above a hundred standard deviations of what is normally distributed.
+        # Above a hundred standard deviations of normally distributed contents.
         top = self.info.max / 8
         shift = min(30.0 * self.amplitude(), top) * (1 if self.high > 0 else -1)
         self.change(lambda part: (part + shift).clamp(-top, top))
 
     def tiny(self):
-        """A ten-thousandth of the recorded ones, or what the type has room for; every eighth denormal."""
+        """A ten-thousandth of the recorded contents, or as little as the type can represent; every eighth is
+        denormal."""
         recorded = max(self.amplitude(), self.info.tiny)
         factor = min(max(1e-4, 16 * self.info.tiny), 0.1)
 
@@ -146,7 +149,7 @@ class Filler:
         return value if value or self.low >= 0 else self.high
 
     def instead(self, value):
-        """`value`, which is not finite, or what stands for it."""
+        """`value`, which is not finite, or its replacement."""
         if self.finite is None:
             return value
         if self.finite == "usual":
@@ -171,7 +174,7 @@ class Filler:
     def infinite(self):
         if self.low >= 0:
             return
-        # Some types of 8 bits have no infinity.
+        # Some 8-bit types have no infinity.
         least = float(torch.tensor(-torch.inf).to(self.view.dtype).float())
         least = self.instead(least if least == -torch.inf else self.info.min)
         self.change(lambda part: torch.where(self.random(part) < 1 / 64, least, part))
@@ -183,7 +186,7 @@ class Filler:
         self.view[tuple(int(self.below(size)) for size in rows)].fill_(least)
 
     def nan(self):
-        """A few in every eighth row."""
+        """A few NaN in every eighth row."""
         few = 2 / max(self.view.shape[-1], 16) if self.view.ndim else 1.0
         value = self.instead(torch.nan)
 
@@ -204,12 +207,12 @@ class Filler:
         self.view.fill_(self.low if self.low > 0 else 0.0)
 
     def element(self):
-        """One of them, by chance."""
+        """A random element."""
         return self.view[tuple(int(self.below(size)) for size in self.view.shape)]
 
 
 def pieces(view):
-    """Parts of at most `CHUNK` elements that hold whole rows, or as near as it goes."""
+    """Parts of at most `CHUNK` elements that consist of whole rows where possible."""
     if view.numel() <= CHUNK or view.ndim < 2:
         return [view]
     dim = max(range(view.ndim - 1), key=lambda dim: view.shape[dim])

@@ -1,8 +1,8 @@
-"""Triton's interpreter, by which simulated devices run kernels, made to look up less.
+"""Triton's interpreter, which runs kernels on simulated devices, with fewer look-ups.
 
-It puts its own functions in the place of Triton's for each launch and again for each call of a function inside, and looks through
-all of `triton.language` to find which: half of its time. What it puts there, and when, stays the same.
-"""
+For each launch, and again for each call of a function inside, the interpreter puts its own functions in place of
+Triton's and searches all of `triton.language` for them, which takes half of its time. This module keeps which
+functions it replaces, and when."""
 
 
 def hasten():

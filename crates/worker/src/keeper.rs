@@ -398,7 +398,7 @@ fn close_others(kept: &[RawFd]) {
 }
 
 fn close_range(first: u32, last: u32) {
-    // SAFETY: whoever owned these descriptors is not run any more in this process.
+    // SAFETY: the code that owned these descriptors does not run any more in this process.
     if unsafe { libc::syscall(libc::SYS_close_range, first, last, 0) } == 0 {
         return;
     }

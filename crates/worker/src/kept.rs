@@ -1,5 +1,5 @@
-//! Calls that are kept, and the files in which they are written down at once: a program that is killed keeps what was
-//! recorded until then.
+//! Recorded calls and their files. Each is written at once, so that a killed program keeps what was recorded until
+//! then.
 
 use std::collections::HashSet;
 use std::fs;
@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use protocol::Workload;
 
-/// Which call: the entry and a mark of its arguments.
+/// The key of a call: its entry and a hash of its arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Key {
     pub(super) entry: usize,
@@ -17,11 +17,11 @@ pub(super) struct Key {
 /// What a call is kept for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum For {
-    /// Itself; what it launches needs no workload of its own.
+    /// For itself; its launches need no workloads of their own.
     All,
-    /// Itself alone.
+    /// For itself alone.
     Itself,
-    /// The case that the call around it does not end, or is none that can be run again.
+    /// For the case that the call around it does not end, or cannot be made again.
     Case,
 }
 
@@ -35,11 +35,11 @@ pub(super) struct Kept {
 pub(super) struct Seen {
     pub(super) plain: Kept,
     pub(super) gradient: Option<(u64, Kept)>,
-    /// Calls whose gradients came after they were counted without.
+    /// Calls whose gradients came after the calls were counted without.
     pub(super) late: HashSet<u64>,
     pub(super) what: For,
     pub(super) shapes: u64,
-    /// Which one it is: the first ones stay.
+    /// The number of the call; the first ones are kept.
     pub(super) number: usize,
 }
 
@@ -65,7 +65,7 @@ impl Kept {
         let _ = fs::remove_file(&self.path);
     }
 
-    /// A call that turned out to be another one is no file.
+    /// Nothing is written for a call that was counted as another one.
     pub(super) fn save(&self) {
         let write = || -> std::io::Result<()> {
             if self.workload.count == 0 {

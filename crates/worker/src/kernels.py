@@ -1,10 +1,11 @@
-"""Which kernels the device runs, as its driver tells."""
+"""The kernels that the device runs, as its driver lists them."""
 
 import torch
 
 
 class Listing:
-    """Notes them while it is entered; `names` afterwards: what ran, or `None` where the driver tells nothing."""
+    """A context manager that lists kernels; afterwards `names` has those that ran, or `None` where the driver cannot
+    list them."""
 
     def __init__(self):
         self.names, self._seen = None, None

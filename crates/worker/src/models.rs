@@ -1,4 +1,4 @@
-//! Files in the form of KernelBench: `Model`, `get_inputs` and `get_init_inputs`.
+//! Files in the format of KernelBench: `Model`, `get_inputs` and `get_init_inputs`.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -9,13 +9,13 @@ use pyo3::types::{PyDict, PyTuple};
 
 use protocol::Workload;
 
-/// What is called, and what sets its weights; nothing does that of weights that are not the original's.
+/// The callable, and what sets its weights; `None` for weights that differ from the original's by name or shape.
 pub(super) struct Entry<'py> {
     pub(super) call: Bound<'py, PyAny>,
     pub(super) weights: Option<Bound<'py, PyAny>>,
 }
 
-/// The model to call, on the device. A candidate's has the weights of the original's.
+/// The model to call, on the device. A candidate's model receives the original's weights.
 pub(super) fn model<'py>(
     py: Python<'py>,
     module: &Bound<'py, PyAny>,
@@ -27,7 +27,7 @@ pub(super) fn model<'py>(
     let is_new = is_candidate && module.hasattr("ModelNew")?;
     let made = construct(py, module, workload, if is_new { "ModelNew" } else { "Model" }, seed)?;
     let names = if is_candidate {
-        // The same seed makes the same weights, unless the candidate makes them in another order.
+        // The same seed gives the same weights, unless the candidate creates them in another order.
         match load(py, &workload.file).and_then(|original| construct(py, &original, workload, "Model", seed)) {
             Ok(original) => copy_weights(&original, &made)?,
             Err(_) => None,
@@ -61,7 +61,7 @@ fn construct<'py>(
     class.call1(tuple(&init)?)
 }
 
-/// What `get_inputs` makes from a seed.
+/// The result of `get_inputs` for a seed.
 pub(super) fn model_inputs<'py>(
     py: Python<'py>,
     module: &Bound<'py, PyAny>,
@@ -73,7 +73,7 @@ pub(super) fn model_inputs<'py>(
     tuple(&holder.call_method0("get_inputs")?)
 }
 
-/// The original says what it is called with, whatever a candidate says.
+/// The original's file determines the arguments, whatever a candidate's file contains.
 fn holder<'py>(
     py: Python<'py>,
     module: &Bound<'py, PyAny>,
@@ -96,11 +96,11 @@ fn seed(py: Python<'_>, seed: u64) -> PyResult<()> {
     Ok(())
 }
 
-/// Name, shape and tensor.
+/// A weight: its name, shape and tensor.
 type Weight = (String, Vec<i64>, Py<PyAny>);
 
-/// By name where all names and shapes are the same, else in order; models that have other weights keep their own. What the first
-/// calls each weight of the other, with one name for what is one tensor there.
+/// Copies weights by name where all names and shapes are equal, otherwise in order. Models with other weights keep
+/// their own. Returns the source's name for each of the target's weights, with one name for a shared tensor.
 fn copy_weights(from: &Bound<'_, PyAny>, to: &Bound<'_, PyAny>) -> PyResult<Option<HashMap<String, String>>> {
     let py = from.py();
     let weights = |model: &Bound<'_, PyAny>| -> PyResult<Vec<Weight>> {
@@ -127,7 +127,7 @@ fn copy_weights(from: &Bound<'_, PyAny>, to: &Bound<'_, PyAny>) -> PyResult<Opti
     }
     let mut names = HashMap::new();
     for ((name, _, from), (own, _, to)) in from.iter().zip(&to) {
-        // `state_dict` holds detached tensors over the same memory.
+        // `state_dict` returns detached tensors over the same memory.
         if !is_one {
             to.bind(py).call_method1("copy_", (from,))?;
         }
@@ -136,7 +136,7 @@ fn copy_weights(from: &Bound<'_, PyAny>, to: &Bound<'_, PyAny>) -> PyResult<Opti
     Ok(Some(names))
 }
 
-/// The first of the names that a tensor has, by each of them.
+/// The first name of each tensor, by each of its names.
 fn first_names(py: Python<'_>, all: &[Weight]) -> PyResult<HashMap<String, String>> {
     let mut seen = HashMap::new();
     let mut names = HashMap::new();
@@ -147,7 +147,7 @@ fn first_names(py: Python<'_>, all: &[Weight]) -> PyResult<HashMap<String, Strin
     Ok(names)
 }
 
-/// A file as a module of its own, loaded once.
+/// Loads a file as a module of its own, once.
 pub(super) fn load<'py>(py: Python<'py>, file: &Path) -> PyResult<Bound<'py, PyAny>> {
     let mark = blake3::hash(file.as_os_str().as_encoded_bytes()).to_hex();
     let name = format!("warpsmith_file_{}", &mark[..12]);
@@ -158,7 +158,7 @@ pub(super) fn load<'py>(py: Python<'py>, file: &Path) -> PyResult<Bound<'py, PyA
     load_as(py, &name, file)
 }
 
-/// A file as a module of this name.
+/// Loads a file as a module with this name.
 pub(super) fn load_as<'py>(py: Python<'py>, name: &str, file: &Path) -> PyResult<Bound<'py, PyAny>> {
     let util = py.import("importlib.util")?;
     let spec = util.call_method1("spec_from_file_location", (name, file))?;

@@ -1,7 +1,7 @@
-"""Which parts of its arguments a call needs: those on which its results depend.
+"""The parts of its arguments that a call needs: those that its results depend on.
 
-Whoever does not read a part of memory gives the same results whatever stands there. So where another content gives another
-result, everybody who is right has read that part."""
+A call that does not read a part of memory gives the same results whatever that part contains. So where another
+content gives another result, every correct implementation has to read that part."""
 
 import random
 
@@ -10,18 +10,18 @@ import torch
 from _warpsmith_contents import core
 from _warpsmith_poison import real
 
-# Memory is read in parts of so many bytes.
+# Memory is read in sectors of this many bytes.
 SECTOR = 32
-# A change counts from this share of the usual size of a result: far more than what a comparison allows.
+# The least change that counts, as a share of the usual size of a result: far more than a comparison allows.
 LEAST = 1 / 32
-# New contents are so many times the greatest.
+# New contents are this many times the greatest value.
 FAR = 8.0
-# Elements at once.
+# The number of elements that are processed at once.
 CHUNK = 1 << 24
 
 
 def flat(tensor):
-    """The elements that differ in the order of memory; None with gaps between them."""
+    """The distinct elements in the order of memory; None if there are gaps between them."""
     tensor = core(real(tensor.detach()))
     expected = 1
     for stride, size in sorted(zip(tensor.stride(), tensor.shape)):
@@ -49,12 +49,12 @@ def is_float(tensor):
 
 
 def can_be_asked(tensor):
-    """Whether other contents can be put there. Integers may be indices, for which not every number will do."""
+    """Whether a tensor can receive other contents. Integers may be indices, which allow only some values."""
     return is_float(real(tensor)) and tensor.numel() > 0 and flat(tensor) is not None
 
 
 def sectors(tensor, count, seed):
-    """Some parts of a tensor by chance: where each begins and ends."""
+    """Random parts of a tensor: the beginning and the end of each."""
     length = SECTOR // flat(tensor).dtype.itemsize
     total = flat(tensor).numel()
     starts = range(0, total, length)
@@ -63,7 +63,7 @@ def sectors(tensor, count, seed):
 
 
 def others(tensor):
-    """Contents to put into a part of a tensor that are far from what is there."""
+    """Contents for a part of a tensor that are far from the present ones."""
     whole = flat(tensor)
     top, low = 0.0, 0.0
     for start in range(0, whole.numel(), CHUNK):
@@ -86,12 +86,12 @@ def chunks(*tensors):
 
 
 class Snapshot:
-    """What a call left."""
+    """The results of a call, and the arguments that it changed."""
 
     def __init__(self, results, arguments, given):
         self.results = [tensor.detach().clone() for tensor in results]
         self.scales = [scale_of(tensor) for tensor in self.results]
-        # Of the arguments those that it changed.
+        # The arguments that the call changed.
         self.arguments = {
             at: tensor.detach().clone()
             for at, (tensor, before) in enumerate(zip(arguments, given))
@@ -103,8 +103,8 @@ class Snapshot:
         ]
 
     def differs(self, results, arguments, which=None, part=None, value=None):
-        """Whether what another call left is something else. In the part of argument `which` that was given `value`, only what
-        the call has put there counts."""
+        """Whether another call gave other results. In the part of argument `which` that was set to `value`, only
+        what the call has written counts."""
         if len(results) != len(self.results):
             return True
         for before, after, scale in zip(self.results, results, self.scales):
@@ -141,7 +141,7 @@ def scale_of(tensor):
 def apart(before, after, scale):
     """Where two tensors differ by more than any rounding."""
     if not is_float(before):
-        # Not every type of 8 bits has the comparison.
+        # Some 8-bit types lack this comparison.
         narrow = before.dtype.itemsize == 1
         return before.view(torch.uint8) != after.view(torch.uint8) if narrow else before != after
     a, b = before.double(), after.double()
@@ -159,7 +159,7 @@ def differs_at_all(tensor, before):
 
 
 def written(before, after):
-    """Bytes that hold something else than before, by more than rounding."""
+    """The number of bytes that have changed, by more than rounding."""
     count = 0
     for a, b in chunks(before, after):
         if is_float(a):

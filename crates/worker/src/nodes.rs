@@ -1,7 +1,8 @@
-//! Files of devices: a process that is to use one device does not open those of the others.
+//! Device files: a process that uses one device is denied access to the files of the others.
 //!
-//! The driver looks at each device that it can open whenever a process starts, one process after the other for the whole machine:
-//! with four devices it makes 3.2 contexts a second, and 5 where the others are closed to it (`docs/results/pool.md`).
+//! When a process starts, the driver examines each device that the process can open, one process after the other for
+//! the whole machine. With four devices it creates 3.2 contexts per second, and 5 where the other devices are closed to
+//! the process (`docs/results/pool.md`).
 
 use std::path::{Path, PathBuf};
 
@@ -10,18 +11,18 @@ use landlock::{AccessFs, CompatLevel, Compatible, PathBeneath, PathFd, Ruleset, 
 use protocol::NODE_ENV;
 
 const FOLDER: &str = "/dev";
-/// Before the number of a device.
+/// The prefix of a device file's name, before its number.
 const DEVICE: &str = "nvidia";
 
-/// Closes the files of all devices but one to this process, for good, if the forker was told which it is. Where the system cannot do
-/// that, the driver takes longer, and nothing else is different.
+/// Denies this process access to the files of all other devices, permanently, if the forker knows the device. Where the
+/// system cannot do that, the driver takes longer, and nothing else changes.
 pub(super) fn close_others() {
     if let Some(own) = std::env::var(NODE_ENV).ok().and_then(|own| own.parse().ok()) {
         close_but(Some(own));
     }
 }
 
-/// Closes the files of all devices, as [`close_others`] does.
+/// Denies access to the files of all devices, as [`close_others`] does.
 pub(super) fn close_all() {
     close_but(None);
 }
@@ -40,7 +41,7 @@ fn open_all_but_others(folder: &Path, own: Option<u32>) -> Result<(), Box<dyn st
     let outside = folder.ancestors().filter_map(|inner| Some((inner, inner.parent()?)));
     let outside = outside.flat_map(|(inner, outer)| entries(outer).into_iter().filter(move |place| place != inner));
     for place in outside.chain(entries(folder).into_iter().filter(|node| !is_other(node, own))) {
-        // What leads nowhere cannot be opened either way.
+        // A link without a target cannot be opened in any case.
         if let Ok(opened) = PathFd::new(&place) {
             rules = rules.add_rule(PathBeneath::new(opened, access))?;
         }
@@ -53,7 +54,7 @@ fn entries(folder: &Path) -> Vec<PathBuf> {
     std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()).collect()
 }
 
-/// Whether it is the file of a device, and not of that one.
+/// Whether a path is a device file, and not that of `own`.
 fn is_other(node: &Path, own: Option<u32>) -> bool {
     let name = node.file_name().and_then(|name| name.to_str());
     let number = name.and_then(|name| name.strip_prefix(DEVICE)).and_then(|number| number.parse::<u32>().ok());
@@ -89,7 +90,7 @@ mod tests {
             std::fs::write(node, "device").unwrap();
         }
         let opens = |path: &Path| std::fs::OpenOptions::new().read(true).write(true).open(path).is_ok();
-        // What is closed to a thread stays so for the thread.
+        // A Landlock rule set applies to its thread permanently, so the test uses a thread of its own.
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 assert!(opens(&other));

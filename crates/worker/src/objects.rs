@@ -1,4 +1,4 @@
-//! Objects that can be made again: by their class from a few values, or from what they hold.
+//! Objects that can be created again: by their class from a few values, or from their attributes.
 
 use std::path::Path;
 
@@ -12,9 +12,9 @@ use protocol::Reference;
 use super::types::Types;
 use super::values::module_file;
 
-/// The flag of types that are made at run time.
+/// The flag of types that are created at run time.
 const HEAP_TYPE: u64 = 1 << 9;
-/// Numbers of numpy that are no more than one of Python's, or two.
+/// NumPy scalars that equal one Python number, or two for complex numbers.
 const NUMBERS: &[&str] = &[
     "bool",
     "bool_",
@@ -33,25 +33,25 @@ const NUMBERS: &[&str] = &[
     "complex128",
 ];
 const PATHS: &[&str] = &["PosixPath", "PurePath", "PurePosixPath", "PureWindowsPath", "WindowsPath"];
-/// What says how an object is copied, where it is not by its attributes.
+/// Methods that define how an object is copied, if not by its attributes.
 const OWN_WAYS: &[&str] = &["__reduce_ex__", "__reduce__", "__getstate__", "__new__"];
 const MORE_OWN_WAYS: &[&str] = &["__setstate__", "__getnewargs__", "__getnewargs_ex__", "__del__"];
 
-/// Attributes.
+/// Attributes by name.
 type State<'py> = Vec<(String, Bound<'py, PyAny>)>;
 
-/// A class by its module and name, when it is found there.
+/// A class by its module and name, if it can be found there.
 pub(super) fn class_reference(class: &Bound<'_, PyType>) -> PyResult<Option<Reference>> {
     let (module, path): (String, String) =
         (class.getattr("__module__")?.extract()?, class.getattr("__qualname__")?.extract()?);
     let holder = class.py().import("sys")?.getattr("modules")?.get_item(&module);
     let found = holder.and_then(|holder| path.split('.').try_fold(holder, |object, name| object.getattr(name)));
-    // What is defined inside a function is told by its name.
+    // A class that is defined inside a function is identified by its name.
     let is_there = path.contains("<locals>") || found.is_ok_and(|found| found.is(class));
     Ok(if is_there { Some(Reference { module, file: module_file(class)?, path }) } else { None })
 }
 
-/// The class that makes a value from others, and those.
+/// The class that creates a value from other values, and these values.
 pub(super) fn parts_of<'py>(
     value: &Bound<'py, PyAny>,
     types: &Types,
@@ -80,7 +80,7 @@ pub(super) fn parts_of<'py>(
     if module == "numpy" && NUMBERS.contains(&name.as_str()) && is_in("numpy")? {
         return of("numpy", vec![value.call_method0("item")?]);
     }
-    // The module is another one in newer releases.
+    // Newer releases define the classes in another module.
     if module.starts_with("pathlib") && PATHS.contains(&name.as_str()) && is_in("pathlib")? {
         return of("pathlib", vec![value.str()?.into_any()]);
     }
@@ -90,7 +90,7 @@ pub(super) fn parts_of<'py>(
         return of("collections", vec![plain.into_any()]);
     }
     if value.is_instance(types.enumeration.bind(py))? {
-        // Several flags in one have no name of their own.
+        // A combination of several flags has no name of its own.
         let number = value.getattr("value")?;
         let is_made = class.call1((&number,)).is_ok_and(|made| made.is(value));
         let reference = class_reference(&class)?.filter(|_| is_made);
@@ -99,7 +99,7 @@ pub(super) fn parts_of<'py>(
     Ok(None)
 }
 
-/// Whether class and attributes are all there is to an object.
+/// Whether an object consists of its class and attributes alone.
 pub(super) fn is_its_state(value: &Bound<'_, PyAny>, types: &Types, workspace: &Path) -> PyResult<bool> {
     let class = value.get_type();
     if !is_plain(&class)? {
@@ -113,7 +113,7 @@ pub(super) fn is_its_state(value: &Bound<'_, PyAny>, types: &Types, workspace: &
     Ok((is_own || is_namespace) && !has_own_ways(&class)?)
 }
 
-/// Whether nothing is kept in an object of a class but attributes: all that it is made of is written in Python.
+/// Whether instances of a class hold nothing but attributes, since all its bases are written in Python.
 fn is_plain(class: &Bound<'_, PyType>) -> PyResult<bool> {
     let (py, word) = (class.py(), size_of::<usize>());
     let base = py.import("builtins")?.getattr("object")?;
@@ -125,13 +125,13 @@ fn is_plain(class: &Bound<'_, PyType>) -> PyResult<bool> {
     }
     let Some(slots) = slots(class)? else { return Ok(false) };
     let optional = ["__dictoffset__", "__weakrefoffset__"].into_iter().map(|name| number(class, name));
-    // Those that are negative are kept elsewhere.
+    // A negative offset means that the interpreter stores this elsewhere.
     let optional = optional.collect::<PyResult<Vec<_>>>()?.into_iter().filter(|offset| *offset > 0).count();
     let expected = number(&base, "__basicsize__")? + i64::try_from((slots.len() + optional) * word).unwrap_or(i64::MAX);
     Ok(number(class, "__basicsize__")? == expected && number(class, "__itemsize__")? == 0)
 }
 
-/// Whether a class says itself how its objects are made or copied.
+/// Whether a class defines itself how its objects are created or copied.
 fn has_own_ways(class: &Bound<'_, PyType>) -> PyResult<bool> {
     let base = class.py().import("builtins")?.getattr("object")?;
     for name in OWN_WAYS {
@@ -152,8 +152,8 @@ fn has_own_ways(class: &Bound<'_, PyType>) -> PyResult<bool> {
     Ok(false)
 }
 
-/// The names that a class and those below keep in slots; `None` when two have the same. This is asked for every call, so it is
-/// looked up once.
+/// The slot names of a class and its bases; `None` when two slots have the same name. Cached, since every call needs
+/// it.
 fn slots(class: &Bound<'_, PyType>) -> PyResult<Option<Vec<String>>> {
     static KNOWN: PyOnceLock<Py<PyDict>> = PyOnceLock::new();
     let py = class.py();
@@ -170,7 +170,7 @@ fn find_slots(class: &Bound<'_, PyType>) -> PyResult<Option<Vec<String>>> {
     let member = class.py().import("types")?.getattr("MemberDescriptorType")?;
     let mut found: Vec<String> = Vec::new();
     for one in class.mro() {
-        // Types of C's have such members as well; what is in them is none of ours.
+        // Types written in C have such members as well, whose contents are not attributes.
         if one.getattr("__flags__")?.extract::<u64>()? & HEAP_TYPE == 0 {
             continue;
         }
@@ -187,7 +187,7 @@ fn find_slots(class: &Bound<'_, PyType>) -> PyResult<Option<Vec<String>>> {
     Ok(Some(found))
 }
 
-/// What an object holds, by the names of its attributes; `None` when that cannot be told.
+/// The attributes of an object by name; `None` when they cannot be determined.
 pub(super) fn state<'py>(value: &Bound<'py, PyAny>) -> PyResult<Option<State<'py>>> {
     let mut state = Vec::new();
     if let Ok(attributes) = value.getattr(intern!(value.py(), "__dict__")) {
@@ -201,14 +201,14 @@ pub(super) fn state<'py>(value: &Bound<'py, PyAny>) -> PyResult<Option<State<'py
     Ok(Some(state))
 }
 
-/// What an object holds outside of its dictionary.
+/// The attributes that an object stores in slots.
 pub(super) fn in_slots<'py>(value: &Bound<'py, PyAny>) -> PyResult<Option<State<'py>>> {
     let Some(slots) = slots(&value.get_type())? else { return Ok(None) };
     let mut found = Vec::new();
     if !slots.is_empty() {
         let read = value.py().import("builtins")?.getattr("object")?.getattr("__getattribute__")?;
         for name in slots {
-            // One that was never set stays so.
+            // A slot that was never set stays empty.
             if let Ok(item) = read.call1((value, name.as_str())) {
                 found.push((name, item));
             }
@@ -217,7 +217,7 @@ pub(super) fn in_slots<'py>(value: &Bound<'py, PyAny>) -> PyResult<Option<State<
     Ok(Some(found))
 }
 
-/// Gives an object that was just made what another one held.
+/// Sets the attributes of a new object to those of a recorded one.
 pub(super) fn restore<'py>(object: &Bound<'py, PyAny>, state: Vec<(&str, Bound<'py, PyAny>)>) -> PyResult<()> {
     let slots = slots(&object.get_type())?.unwrap_or_default();
     let attributes = object.getattr("__dict__").ok();
@@ -225,7 +225,7 @@ pub(super) fn restore<'py>(object: &Bound<'py, PyAny>, state: Vec<(&str, Bound<'
     for (name, value) in state {
         match attributes.as_ref().filter(|_| !slots.iter().any(|slot| slot == name)) {
             Some(attributes) => attributes.set_item(name, value)?,
-            // Whatever the class does about it.
+            // The class may define what setting the attribute does.
             None => _ = set.call1((object, name, value))?,
         }
     }

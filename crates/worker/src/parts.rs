@@ -1,4 +1,5 @@
-//! What results are made of, read without asking them: nothing of the user's runs meanwhile that could compute what is read.
+//! The parts of results, read without calling their methods, so that no code of the user runs that could compute
+//! results at this time.
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyFrozenSet, PyList, PySet, PySlice, PyString, PyTuple, PyType};
@@ -9,17 +10,17 @@ use super::arrays::Arrays;
 use super::classes::{Class, Classes, Stored, dictionary, is_fixed};
 use super::runner::within;
 
-/// Nothing deeper than in so many others is read.
+/// The nesting depth beyond which nothing is read.
 const DEEPEST: usize = 64;
-/// Of the results of a call so many values are read.
+/// The most values that are read from the results of a call.
 const MOST: usize = 100_000;
-/// How dictionaries are read, beside what all containers have.
+/// The methods that read dictionaries, in addition to those of all containers.
 const DICT_READERS: &[&str] = &["__missing__", "get", "items", "keys", "values"];
-/// What tensors are read by that are more than tensors.
+/// The methods that read tensors of subclasses.
 const TENSOR_READERS: &[&str] = &["__array__", "__dlpack__", "__torch_function__", "data_ptr", DISPATCH];
-/// Whoever has it need not have memory.
+/// A tensor with this method need not have memory.
 const DISPATCH: &str = "__torch_dispatch__";
-/// Types that print all that they are, in C: module and name.
+/// Types whose text, printed by C code, contains their whole value: module and name.
 const PLAIN: &[(&str, &[&str])] = &[
     ("builtins", &["bool", "bytearray", "bytes", "complex", "float", "int", "range", "str"]),
     ("types", &["EllipsisType", "NoneType", "NotImplementedType"]),
@@ -29,32 +30,32 @@ const PLAIN: &[(&str, &[&str])] = &[
     ("torch", &["device", "dtype", "layout", "memory_format"]),
 ];
 
-/// A value inside results, or what holds some.
+/// A value inside results, or a container.
 pub(super) struct Part<'py> {
-    /// The way to it.
+    /// The path to the value.
     pub(super) path: String,
     pub(super) value: Value<'py>,
 }
 
 pub(super) enum Value<'py> {
-    /// A tensor of a class that does nothing of its own.
+    /// A tensor whose class adds no behaviour.
     Tensor { class: String, tensor: Bound<'py, PyAny> },
-    /// An array or a number of numpy's own.
+    /// An array or a scalar of numpy's own classes.
     Array(Bound<'py, PyAny>),
-    /// What else there is has no elements.
+    /// A value without elements.
     Other(LeafValue),
 }
 
-/// What is asked was there before the file was loaded.
+/// A reader of results, with functions that were looked up before the file was loaded.
 pub(super) struct Reader<'py> {
     classes: Classes<'py>,
     tensor: Bound<'py, PyAny>,
-    /// Classes of tensors, by their names.
+    /// Tensor classes, with their names.
     tensors: Vec<(String, Bound<'py, PyAny>)>,
-    /// `torch.Tensor.as_subclass`, and what keeps subclasses from being asked meanwhile.
+    /// `torch.Tensor.as_subclass`, and the context manager that keeps subclasses from being called meanwhile.
     as_subclass: Option<(Bound<'py, PyAny>, Bound<'py, PyAny>)>,
     plain: Vec<(String, Bound<'py, PyAny>)>,
-    /// What gives the numbers and texts that are inside others, by their types.
+    /// Conversions from subclasses of numbers and strings to the base type, by the base type.
     inner: Vec<(Bound<'py, PyAny>, Bound<'py, PyAny>)>,
     arrays: Option<Arrays<'py>>,
     enumeration: Bound<'py, PyAny>,
@@ -66,14 +67,14 @@ pub(super) struct Reader<'py> {
     field_kind: Bound<'py, PyAny>,
 }
 
-/// The parts that were read, and the objects that are being read, with the way to each.
+/// The parts that were read, and the objects that are being read, with the path to each.
 #[derive(Default)]
 struct Walk<'py> {
     all: Vec<Part<'py>>,
     open: Vec<(usize, String)>,
 }
 
-/// What holds others: what it is, what it stands for, what it holds by the way there.
+/// A container: its kind, the value that represents it, and its items with their paths.
 struct Opened<'py> {
     class: String,
     stands_for: Option<String>,
@@ -110,7 +111,7 @@ impl<'py> Reader<'py> {
             tensors.push((name(&parameter)?, parameter));
             let quietly = py.import("torch._C")?.getattr("DisableTorchFunctionSubclass")?;
             as_subclass = Some((tensor.getattr("as_subclass")?, quietly));
-            // Torch does without.
+            // Torch works without numpy.
             arrays = Arrays::new(py).ok();
         }
         let deque = collections.getattr("deque")?;
@@ -137,7 +138,7 @@ impl<'py> Reader<'py> {
         self.arrays.as_ref()
     }
 
-    /// Values with what is inside, depth first, each with the way to it.
+    /// Reads values with their contents, depth first, each with its path.
     pub(super) fn read(
         &self,
         values: impl IntoIterator<Item = (String, Bound<'py, PyAny>)>,
@@ -196,7 +197,7 @@ impl<'py> Reader<'py> {
         Ok(())
     }
 
-    /// What is of a type that is known.
+    /// The value, if its type is a known one.
     fn known(&self, value: &Bound<'py, PyAny>) -> PyResult<Option<Value<'py>>> {
         let of = value.get_type();
         if let Some((name, _)) = self.tensors.iter().find(|(_, one)| one.is(&of)) {
@@ -209,7 +210,7 @@ impl<'py> Reader<'py> {
         Ok(None)
     }
 
-    /// What else holds no others.
+    /// The value, if it has another type that contains no other values.
     fn single(&self, value: &Bound<'py, PyAny>, class: &Class<'py, '_>) -> PyResult<Option<Value<'py>>> {
         if self.arrays.as_ref().is_some_and(|arrays| arrays.is_own(value, class)) {
             return Ok(Some(Value::Array(value.clone())));
@@ -225,7 +226,7 @@ impl<'py> Reader<'py> {
         Ok(Some(Value::Other(LeafValue::Plain { class: class.name()?, text })))
     }
 
-    /// All that there is to say of a value that can stand in a set or name what a dictionary holds, if it is simple enough.
+    /// A text that describes a value completely, if it is simple enough to be a set element or a dictionary key.
     fn text(&self, value: &Bound<'py, PyAny>) -> PyResult<Option<String>> {
         let all = |items: Vec<Bound<'py, PyAny>>| {
             items.iter().map(|item| self.text(item)).collect::<PyResult<Option<Vec<_>>>>()
@@ -305,7 +306,7 @@ impl<'py> Reader<'py> {
         self.object(value, class)
     }
 
-    /// What holds others by its base, and what an instance of a class below may hold besides.
+    /// The items of a container by its base type, and the attributes that an instance of a subclass may have besides.
     fn container(
         &self,
         value: &Bound<'py, PyAny>,
@@ -324,7 +325,7 @@ impl<'py> Reader<'py> {
             Some(Ok(fields)) if base == "tuple" => format!("named tuple {name}({})", fields.join(", ")),
             _ => format!("{name} (a {base})"),
         };
-        // One that makes up what is missing is no plain one, whoever has written it.
+        // A dictionary that creates missing items is not plain, whichever module defines it.
         let is_plain = own.is_empty() && class.find("__missing__")?.is_none() && !base.starts_with("deque");
         let stands_for = (is_plain && !items.iter().any(|(step, _)| step.starts_with(' '))).then(|| base.to_owned());
         if !is_fixed(&value.get_type()) {
@@ -339,7 +340,7 @@ impl<'py> Reader<'py> {
         Ok(Ok(Opened { class: title, stands_for, items }))
     }
 
-    /// A tensor of a class that does something of its own, or holds more than a tensor does.
+    /// A tensor whose class adds behaviour, or which has attributes of its own.
     fn tensor(&self, value: &Bound<'py, PyAny>, class: &Class<'py, '_>) -> PyResult<Result<Opened<'py>, Closed>> {
         let known: Vec<_> = self.tensors.iter().map(|(_, known)| known).collect();
         let own = class.own_readers(TENSOR_READERS, &known)?;
@@ -396,7 +397,7 @@ impl<'py> Reader<'py> {
         let (mut names, mut items, mut computed) = (Vec::new(), Vec::new(), class.own_readers(&[], &[])?);
         for (name, field) in fields {
             let is_known = field.get_type().is(&self.field);
-            // What belongs to the class, or to its making alone, is no field.
+            // Class variables and init-only variables are not fields.
             if is_known && !field.getattr("_field_type")?.is(&self.field_kind) {
                 continue;
             }
@@ -414,7 +415,7 @@ impl<'py> Reader<'py> {
         }
         let mut title = format!("data class {}({})", class.name()?, names.join(", "));
         with_own(&mut title, &computed);
-        // What it holds besides.
+        // Further attributes.
         items.extend(more.into_iter().map(|(name, item)| (format!(".{name}"), item)));
         Ok(Opened { class: title, stands_for: None, items })
     }

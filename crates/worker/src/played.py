@@ -1,4 +1,4 @@
-"""A GPU that is not there: kernels are compiled for it, and nothing is launched."""
+"""A GPU that this machine does not have: kernels are compiled for it, and nothing is launched."""
 
 import contextlib
 import os
@@ -6,7 +6,7 @@ import types
 
 
 def driver_of(capability, multiprocessors, shared):
-    """What is asked of a driver until a kernel is compiled."""
+    """A driver that answers the queries that Triton makes until a kernel is compiled."""
     import torch
     from triton.backends.compiler import GPUTarget
 
@@ -50,7 +50,8 @@ def driver_of(capability, multiprocessors, shared):
 
 
 def asked(name, capability, multiprocessors, shared):
-    """Has torch say of the device what code asks for before it launches, and make tensors without contents, without looking for it."""
+    """Makes torch answer the queries about the device that code makes before it launches, and create tensors without
+    contents, without accessing the device."""
     import torch
     from torch._subclasses import fake_tensor
 
@@ -73,19 +74,20 @@ def asked(name, capability, multiprocessors, shared):
     cuda.get_device_properties = lambda device=None: found
     cuda.synchronize = lambda device=None: None
     cuda.device = cuda.device_of = cuda.stream = lambda *_: contextlib.nullcontext()
-    # Tensors without contents start a device that is there.
+    # Tensors without contents would initialize a device that exists.
     fake_tensor.init_gpu_context = lambda device: None
-    # On them any generator draws nothing.
+    # Drawing for such tensors works with any generator and draws nothing.
     of_host = torch.Generator
     torch.Generator = lambda device=None: of_host()
 
 
 def compile_only(name, capability, multiprocessors, shared):
-    """Has kernels compiled for a device that is there, without a connection to it: a driver makes and ends one after the other."""
+    """Makes Triton compile kernels for a device of this machine without a connection to it: a driver creates and
+    ends one context at a time."""
     import torch
     from triton.runtime import driver
 
-    # What torch does around tensors without contents takes the device, unless there is none.
+    # Torch's code for tensors without contents uses the device, unless there is none.
     os.environ["CUDA_VISIBLE_DEVICES"] = ""
     torch._C._ensureCUDADeviceGuardSet()
     driver.set_active(driver_of(capability, multiprocessors, shared)())
@@ -93,7 +95,7 @@ def compile_only(name, capability, multiprocessors, shared):
 
 
 def install(name, capability, multiprocessors, shared):
-    """Makes torch and Triton think that it is there, as far as code asks for it before it launches."""
+    """Makes torch and Triton report this GPU to code, as far as code queries it before it launches."""
     import torch
     from triton.runtime import driver
 

@@ -1,4 +1,5 @@
-"""The value that unwritten memory is filled with, so that it is known again: no calculation makes this NaN or number."""
+"""The pattern with which unwritten memory is filled, so that it can be recognized: no calculation produces this NaN
+or number."""
 
 import torch
 
@@ -6,7 +7,7 @@ BITS = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 
 _FLOATS = {2: 0x7EDA, 4: 0x7FC0DEAD, 8: 0x7FF8C0DEDEADBEEF}
 _INTEGERS = {1: -91, 2: -24157, 4: -1592913747, 8: -6841512450395832577}
-# Other NaNs than a conversion makes, where the type has several.
+# NaNs that conversions do not produce, where the type has several.
 _SPECIAL = {
     "bfloat16": 0x7FDB,
     "float8_e4m3fn": -1,
@@ -18,12 +19,12 @@ _SPECIAL = {
 
 
 def real(tensor):
-    """Complex numbers as pairs."""
+    """Complex numbers as pairs of real ones."""
     return torch.view_as_real(tensor) if tensor.is_complex() else tensor
 
 
 def pattern(dtype):
-    """What `dtype` is filled with, as an integer of its size; None when nothing would be odd in it."""
+    """The pattern for `dtype`, as an integer of its size; None for types in which no value is unusual."""
     name = str(dtype).removeprefix("torch.")
     if dtype is torch.bool or dtype.itemsize not in BITS:
         return None
@@ -33,7 +34,7 @@ def pattern(dtype):
 
 
 def poison(tensor):
-    """Fills a tensor of any type and layout."""
+    """Fills a tensor of any type and layout with the pattern."""
     if tensor.layout is not torch.strided or tensor.device.type == "meta" or tensor.is_quantized:
         return
     flat = real(tensor.detach())
@@ -47,10 +48,10 @@ def poison(tensor):
 
 
 def poisoned(tensor):
-    """Where a tensor holds the fill; None where that would say nothing."""
+    """Where a tensor holds the pattern; None for types in which that would prove nothing."""
     flat = real(tensor)
     bits = pattern(flat.dtype)
-    # Every value of 16 bits and fewer is an integer that a result may well hold.
+    # With 16 bits and fewer, every value is an integer that a result may hold.
     if bits is None or not (flat.dtype.is_floating_point or flat.dtype.itemsize >= 4):
         return None
     return flat.view(BITS[flat.dtype.itemsize]) == bits

@@ -1,4 +1,5 @@
-//! What a call needs at the least: which parts of its arguments its results depend on, and how fast the device's memory is.
+//! Probes of the least that a call needs: the parts of its arguments that its results depend on, and the copy rate of
+//! the device's memory.
 
 use std::time::{Duration, Instant};
 
@@ -13,9 +14,9 @@ use super::timing::Timer;
 use super::values::contents;
 use super::{helper, poison};
 
-/// Of the tensor arguments so many are looked at, the greatest.
+/// The most tensor arguments that are probed, the greatest first.
 const LOOKED_AT: usize = 6;
-/// Bytes that are copied to see how fast that goes, and how often.
+/// The number of bytes that are copied to measure the copy rate, and the number of copies.
 const COPIED: u64 = 512 << 20;
 const COPIES: usize = 5;
 
@@ -26,7 +27,8 @@ fn needs(py: Python<'_>) -> PyResult<Bound<'_, PyModule>> {
 }
 
 impl<'py> Runner<'py, '_> {
-    /// Calls the entry with other contents in one part of one argument at a time, and sees whether the results are others.
+    /// Calls the entry with other contents in one part of one argument at a time, and determines whether the results
+    /// differ.
     pub(super) fn probe(&self, wanted: &Probe) -> PyResult<Option<Vec<Touched>>> {
         if self.replay.torch.is_none() {
             return Ok(None);
@@ -116,7 +118,7 @@ impl<'py> Runner<'py, '_> {
         Ok(Some(all))
     }
 
-    /// Of each storage the greatest tensor; the greatest of those.
+    /// The greatest tensor of each storage, and the greatest of those.
     fn looked_at(&self, arguments: &Arguments<'py>) -> PyResult<Vec<usize>> {
         let mut all: Vec<(u64, usize, usize)> = Vec::new();
         for (at, tensor) in arguments.tensors.iter().enumerate() {
@@ -133,7 +135,7 @@ impl<'py> Runner<'py, '_> {
         Ok(all.into_iter().take(LOOKED_AT).map(|(_, at, _)| at).collect())
     }
 
-    /// Bytes that the device reads and writes in a second when it copies.
+    /// Bytes per second that the device reads and writes when it copies.
     pub(super) fn copy_rate(&mut self) -> PyResult<Option<f64>> {
         let Some(torch) = self.replay.torch.clone().filter(|_| !self.simulated) else { return Ok(None) };
         if self.timer.is_none() {
@@ -144,7 +146,7 @@ impl<'py> Runner<'py, '_> {
         options.set_item("dtype", torch.getattr("uint8")?)?;
         options.set_item("device", self.replay.device)?;
         let made = || torch.call_method("zeros", (COPIED,), Some(&options));
-        // Without the memory for it nothing is known.
+        // Without enough memory the rate cannot be measured.
         let (Ok(from), Ok(to)) = (made(), made()) else { return Ok(None) };
         let mut spans = Vec::new();
         for _ in 0..COPIES {

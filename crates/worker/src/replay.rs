@@ -1,4 +1,4 @@
-//! Recorded values → Python objects with fresh contents.
+//! Creation of a call's arguments from a recorded workload: Python objects and tensors with fresh contents.
 
 use std::borrow::Cow;
 use std::collections::btree_map::Entry;
@@ -17,7 +17,7 @@ use super::objects::restore;
 use super::values::{Described, bounds, contents, dtype, guarded};
 use super::{failed, raw};
 
-/// Arguments of one call, and the distinct tensors in them by [`TensorSpec::id`].
+/// The arguments of one call, and their distinct tensors by [`TensorSpec::id`].
 pub(super) struct Arguments<'py> {
     pub(super) args: Bound<'py, PyTuple>,
     pub(super) kwargs: Bound<'py, PyDict>,
@@ -25,32 +25,32 @@ pub(super) struct Arguments<'py> {
     storages: BTreeMap<usize, Storage<'py>>,
 }
 
-/// Bytes with a guard on both sides.
+/// A storage: bytes with a guard area on both sides.
 #[derive(Clone)]
 struct Storage<'py> {
     whole: Bound<'py, PyAny>,
     size: i64,
-    /// Of the flat view.
+    /// The dtype of the flat view.
     dtype: String,
-    /// The first tensor over it.
+    /// The id of the first tensor over the storage.
     first: usize,
 }
 
-/// Makes arguments on a device.
+/// Creates arguments on a device.
 pub(super) struct Replay<'py, 'a> {
     pub(super) py: Python<'py>,
-    /// Where there is one.
+    /// Torch, where it is installed.
     pub(super) torch: Option<Bound<'py, PyModule>>,
-    /// The file that is going to be called.
+    /// The module of the file that is going to be called.
     module: Bound<'py, PyAny>,
-    /// With the arguments, wherever they come from.
+    /// The workload including its arguments, whatever their source.
     pub(super) workload: Cow<'a, Workload>,
-    /// `cuda` tensors are made here: `cuda`, or `cpu` when the device is simulated.
+    /// The device of `cuda` tensors: `cuda`, or `cpu` when the device is simulated.
     pub(super) device: &'a str,
 }
 
 impl<'py, 'a> Replay<'py, 'a> {
-    /// For calls of `module`.
+    /// A replay for calls of `module`.
     pub(super) fn new(
         py: Python<'py>,
         module: &Bound<'py, PyAny>,
@@ -67,13 +67,13 @@ impl<'py, 'a> Replay<'py, 'a> {
             let described = Described::of(&inputs, &PyDict::new(py), std::path::Path::new("/"))?;
             let workload = workload.to_mut();
             workload.args = described.args;
-            // What the file makes on the processor goes to the device with the model.
+            // Tensors that the file creates on the processor are moved to the device with the model.
             workload.args.iter_mut().for_each(to_device);
         }
         Ok(Self { py, torch, module: module.clone(), workload, device })
     }
 
-    /// Arguments made from the recorded ones. Equal inputs give equal contents.
+    /// The arguments for these inputs. Equal inputs give equal contents.
     pub(super) fn arguments(&self, inputs: &Inputs) -> PyResult<Arguments<'py>> {
         let sizes = Sizes::new(&self.workload, inputs);
         let mut making = Making::new(self, &sizes, inputs)?;
@@ -90,7 +90,7 @@ impl<'py, 'a> Replay<'py, 'a> {
         if self.torch.is_none() { raw::item_size(name) } else { dtype(self.py, name)?.getattr("itemsize")?.extract() }
     }
 
-    /// Torch, for what cannot be without.
+    /// Torch, or an error that `what` needs it.
     fn torch_for(&self, what: &str) -> PyResult<&Bound<'py, PyModule>> {
         self.torch.as_ref().ok_or_else(|| raw::wants_torch(self.py, what))
     }
@@ -133,7 +133,7 @@ impl<'py, 'a> Replay<'py, 'a> {
         for (name, value) in &inputs.added {
             kwargs.set_item(name, binding.value(value)?)?;
         }
-        // What another value stands for is there all the same: results are counted by the numbers of tensors.
+        // A tensor is created even where another value replaces it, since results are counted by the ids of tensors.
         self.workload.specs().into_iter().try_for_each(|spec| binding.tensor(spec).map(drop))?;
         let tensors = binding.tensors.into_iter().collect::<Option<Vec<_>>>();
         let tensors = tensors.ok_or_else(|| failed("a tensor is missing"))?;
@@ -150,7 +150,7 @@ fn to_device(value: &mut Value) {
 }
 
 impl<'py> Arguments<'py> {
-    /// Takes over the contents of larger tensors: of each dimension that is longer there, the last part.
+    /// Copies the contents from larger tensors: the last part of each dimension that is longer there.
     pub(super) fn take_last(&self, from: &Self) -> PyResult<()> {
         for (to, from) in self.tensors.iter().zip(&from.tensors) {
             contents(to.py())?.getattr("take_last")?.call1((to, from))?;
@@ -158,7 +158,8 @@ impl<'py> Arguments<'py> {
         Ok(())
     }
 
-    /// Gives the tensors the contents of others that are like them, or only some of each storage, chosen by `seed`.
+    /// Copies the contents from tensors of the same shapes, all or only some parts of each storage, which `seed`
+    /// selects.
     pub(super) fn refill(&self, from: &Self, which: Reuse, seed: u64) -> PyResult<()> {
         let which = match which {
             Reuse::Nothing | Reuse::All => "all",
@@ -172,7 +173,7 @@ impl<'py> Arguments<'py> {
         Ok(())
     }
 
-    /// Which argument's surroundings were written, in words.
+    /// Which argument's guards were overwritten, as text.
     pub(super) fn overrun(&self) -> PyResult<Option<String>> {
         let Some(py) = self.storages.values().map(|storage| storage.whole.py()).next() else { return Ok(None) };
         let given = self.storages.values().map(|storage| {
@@ -189,12 +190,12 @@ impl<'py> Arguments<'py> {
     }
 }
 
-/// Storages while they are filled.
+/// Storages while they are being filled.
 struct Making<'r, 'py, 'a> {
     replay: &'r Replay<'py, 'a>,
     sizes: &'r Sizes<'r>,
     inputs: &'r Inputs,
-    /// Each tensor once, with the place where it comes to lie.
+    /// Each tensor once, with its placement.
     specs: Vec<(TensorSpec, Placed)>,
     storages: BTreeMap<usize, Storage<'py>>,
     generators: Bound<'py, PyDict>,
@@ -232,7 +233,7 @@ impl<'r, 'py, 'a> Making<'r, 'py, 'a> {
             let view = self.replay.view(storage, &spec.dtype, placed)?;
             let data = self.sizes.data(spec, placed);
             if storage.first == spec.id && placed.extent() > placed.distinct() && !is_by_value(&data) {
-                // Memory between the rows looks like the rest.
+                // The memory between the rows is filled like the rest.
                 self.write(&self.replay.flat(storage)?, &data)?;
             }
             self.write(&view, &data)?;
@@ -254,13 +255,13 @@ impl<'r, 'py, 'a> Making<'r, 'py, 'a> {
         Ok(())
     }
 
-    /// Whether one of its tensors is to hold coarse numbers.
+    /// Whether one of the storage's tensors is to hold coarse numbers.
     fn is_coarse(&self, storage: usize) -> bool {
         let is_named = |spec: &TensorSpec| self.inputs.coarse.tensors.contains(&spec.id);
         self.specs.iter().any(|(spec, _)| spec.storage == storage && is_named(spec))
     }
 
-    /// Moves elements by their rounding error, if that is asked for.
+    /// Moves elements by their rounding error, if the inputs ask for it.
     fn jitter(&self, storage: usize, flat: &Bound<'py, PyAny>) -> PyResult<()> {
         let Some(seed) = self.inputs.jitter else { return Ok(()) };
         let seed = seed.wrapping_add(storage as u64) & 0x7fff_ffff_ffff;
@@ -289,7 +290,7 @@ impl<'r, 'py, 'a> Making<'r, 'py, 'a> {
         Ok(())
     }
 
-    /// What the file's own `get_inputs` makes, instead of something like it.
+    /// Fills the tensors with the results of the file's own `get_inputs` instead of similar contents.
     fn copy_from_file(&self) -> PyResult<()> {
         let Replay { py, module, workload, .. } = self.replay;
         let inputs = model_inputs(*py, module, workload, self.inputs.seed)?;
@@ -298,7 +299,7 @@ impl<'r, 'py, 'a> Making<'r, 'py, 'a> {
             let mut view = self.replay.view(&self.storages[&spec.storage], &spec.dtype, placed)?;
             let mut from = tensor.call_method0("detach")?;
             for (dim, (&stride, &size)) in placed.stride.iter().zip(&placed.shape).enumerate() {
-                // Elements that are one take what the first is to hold.
+                // Elements with stride 0 are one element, which receives the first value.
                 if stride == 0 && size > 1 {
                     view = view.call_method1("narrow", (dim, 0, 1))?;
                     from = from.call_method1("narrow", (dim, 0, 1))?;
@@ -327,7 +328,7 @@ impl<'r, 'py, 'a> Making<'r, 'py, 'a> {
         Ok(())
     }
 
-    /// The storages, their floats widened if that is asked for.
+    /// The filled storages, with floats widened if the inputs ask for it.
     fn finish(mut self) -> PyResult<BTreeMap<usize, Storage<'py>>> {
         let Some(wide) = &self.inputs.widen else { return Ok(self.storages) };
         let replay = self.replay;
@@ -350,7 +351,7 @@ impl<'r, 'py, 'a> Making<'r, 'py, 'a> {
     }
 }
 
-/// The Python half of values and jitter.
+/// The Python module for values and jitter.
 pub(super) fn helpers(py: Python<'_>) -> PyResult<Bound<'_, PyModule>> {
     if raw::is_raw(py) {
         return raw::module(py);
@@ -358,7 +359,7 @@ pub(super) fn helpers(py: Python<'_>) -> PyResult<Bound<'_, PyModule>> {
     super::helper(py, "_warpsmith_inputs", include_str!("inputs.py"))
 }
 
-/// Whether a type is a float type narrower than `wide`.
+/// Whether a dtype is a float type narrower than `wide`.
 fn is_widened(dtype: &str, wide: &str) -> bool {
     is_float(dtype) && dtype != "float64" && dtype != wide
 }
@@ -367,7 +368,7 @@ fn is_by_value(data: &Data) -> bool {
     matches!(data, Data::Integers(_) | Data::Floats(_))
 }
 
-/// Values → objects, over storages that are filled.
+/// Converts recorded values to objects over filled storages.
 struct Binding<'r, 'py, 'a> {
     replay: &'r Replay<'py, 'a>,
     storages: &'r BTreeMap<usize, Storage<'py>>,
@@ -428,7 +429,7 @@ impl<'py> Binding<'_, 'py, '_> {
         })
     }
 
-    /// What the program knew under a name. The entry's own file is the one that is being called.
+    /// The object that the program knew under a name. The entry's own file is the one that is being called.
     fn global(&self, reference: &Reference) -> PyResult<Bound<'py, PyAny>> {
         let Replay { py, module, workload, .. } = self.replay;
         if reference.file.as_ref() == Some(&workload.file) {
@@ -454,7 +455,7 @@ impl<'py> Binding<'_, 'py, '_> {
         let class = self.global(class)?;
         let is_enumeration = class.cast::<PyType>().is_ok_and(|class| class.hasattr("__members__").unwrap_or(false));
         match parts {
-            // The number of a flag is no size.
+            // The number of a flag is not a size.
             [Value::Int(number)] if is_enumeration => class.call1((*number,)),
             _ => class.call1(PyTuple::new(self.replay.py, self.items(parts)?)?),
         }

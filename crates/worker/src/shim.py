@@ -1,4 +1,4 @@
-"""The little that must be written in Python: closures that bind as methods, and a dispatch mode."""
+"""Helpers that have to be written in Python: closures that bind as methods, and dispatch modes."""
 
 import collections
 import functools
@@ -19,7 +19,7 @@ def patch(cls, name, hook):
 
 
 def launchers():
-    """The classes through whose `__call__` compiled kernels are launched, those of them that this Triton has."""
+    """The classes whose `__call__` launches compiled kernels, as far as this Triton has them."""
     import importlib
 
     found = []
@@ -42,7 +42,7 @@ def recorded(call, key):
     def decorate(function):
         @functools.wraps(function)
         def wrapper(*args, **kwargs):
-            # What torch.compile traces must stay traceable.
+            # Code that torch.compile traces must stay traceable.
             if _is_compiling():
                 return function(*args, **kwargs)
             return call(key, function, args, kwargs)
@@ -81,7 +81,7 @@ def watch_autograd(key_of, on_call, on_backward):
 
 
 def nodes(result):
-    """The autograd nodes that made the tensors of a result."""
+    """The autograd nodes of the tensors in a result."""
     if isinstance(result, (tuple, list)):
         return [node for item in result for node in nodes(item)]
     node = getattr(result, "grad_fn", None)
@@ -89,7 +89,7 @@ def nodes(result):
 
 
 def poison_mode(fill):
-    """A mode under which `fill(tensor)` sees every tensor that torch allocates without writing it."""
+    """A dispatch mode that passes every tensor that torch allocates without writing it to `fill(tensor)`."""
     from torch.utils._python_dispatch import TorchDispatchMode
 
     unwritten = {"empty", "empty_like", "empty_strided", "empty_permuted", "new_empty", "new_empty_strided"}
@@ -105,7 +105,8 @@ def poison_mode(fill):
 
 
 def watch_mode(seen):
-    """A mode under which the operators that are called are noted, each with the most elements of a tensor that it met."""
+    """A dispatch mode that records the operators that are called, each with the size of the greatest tensor that it
+    worked on."""
     import torch
     from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -129,7 +130,8 @@ def watch_mode(seen):
 
 
 def wanting(out, above=()):
-    """The tensors among results that want a gradient, in an order that does not depend on who made them."""
+    """The tensors among results that require a gradient, in an order that does not depend on the operations that
+    made them."""
     import torch
 
     if isinstance(out, torch.Tensor):
@@ -151,7 +153,7 @@ def fields(out):
 
 
 def gradients_ahead(out, inputs):
-    """Calls what computes gradients, on tensors without contents."""
+    """Calls the functions that compute gradients, on tensors without contents."""
     import torch
 
     results = wanting(out)
@@ -160,7 +162,7 @@ def gradients_ahead(out, inputs):
 
 
 def gradients(out, inputs, device, seed, layout):
-    """Gradients of the inputs for random gradients of the results that want one; the same for equal seeds."""
+    """Gradients of the inputs for random gradients of the results that require one; equal for equal seeds."""
     import torch
 
     results = wanting(out)
@@ -173,14 +175,14 @@ def gradients(out, inputs, device, seed, layout):
         for result in results
     ]
     if layout == "transposed":
-        # The gradients of the results lie in memory as the arguments do.
+        # The gradients of the results have the memory layout of the arguments.
         seeds = [one.mT.contiguous().mT if one.ndim > 1 else one for one in seeds]
     found = torch.autograd.grad(results, inputs, seeds, allow_unused=True)
     return [None if gradient is None else gradient.detach() for gradient in found]
 
 
 class FakePointer:
-    """Stands for a tensor when a kernel is compiled and not launched."""
+    """Replaces a tensor when a kernel is compiled and not launched."""
 
     def __init__(self, dtype, address):
         self.dtype = dtype

@@ -1,5 +1,5 @@
-//! What makes two calls the same workload: everything but the contents of tensors. Taken of every call, so it asks the
-//! device nothing.
+//! A sketch of a call: a hash of everything but the contents of tensors, by which calls of the same workload are
+//! recognized. It is computed for every call, so it does not query the device.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -10,27 +10,27 @@ use pyo3::types::{PyBool, PyDict, PyFloat, PyFrozenSet, PyInt, PyList, PySet, Py
 use super::objects;
 use super::types::Types;
 
-/// Objects inside objects are looked into so deep.
+/// The depth to which nested objects are hashed.
 const DEPTH: usize = 8;
 
-/// A short mark of a call.
+/// The hashes and properties of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Sketch {
-    /// Of everything.
+    /// The hash of everything.
     pub(super) exact: u64,
-    /// Without the values of numbers and strings: a counter or a seed makes no other shape.
+    /// The hash without the values of numbers and strings: a counter or a seed does not change the shapes.
     pub(super) shapes: u64,
     /// Whether a tensor requires a gradient.
     pub(super) wants_gradient: bool,
-    /// Whether there is a tensor at all.
+    /// Whether there is any tensor.
     pub(super) has_tensors: bool,
 }
 
 impl Sketch {
-    /// Whether there is a tensor in what a call returned.
+    /// Whether the results of a call contain a tensor.
     pub(super) fn finds_tensors(value: &Bound<'_, PyAny>) -> bool {
         let found = PyTuple::new(value.py(), [value]).and_then(|value| Self::of(&value, &PyDict::new(value.py())));
-        // What cannot be read may hold some.
+        // A value that cannot be read may contain some.
         found.map_or(true, |found| found.has_tensors)
     }
 
@@ -98,10 +98,10 @@ impl Walk<'_> {
                 self.value(&item, depth - 1)?;
             }
         } else if let Ok(set) = value.cast::<PySet>() {
-            // In no order.
+            // A set has no order.
             PyFrozenSet::new(value.py(), set.iter())?.hash()?.hash(&mut self.exact);
         } else if class.is(&self.types.dtype) || value.is_instance(self.types.enumeration.bind(value.py()))? {
-            // There is one object for each.
+            // Each of these values is a single object.
             self.note(value.as_ptr() as usize);
         } else if class.is(&self.types.slice) {
             for name in ["start", "stop", "step"] {
@@ -117,7 +117,7 @@ impl Walk<'_> {
 
     fn object(&mut self, value: &Bound<'_, PyAny>, depth: usize) -> PyResult<()> {
         if let Ok(state) = value.getattr(intern!(value.py(), "__dict__")) {
-            // A function's attributes say little about it.
+            // The attributes of a function say little about it.
             if value.is_callable() && !value.is_instance(self.types.module.bind(value.py()))? {
                 self.note(value.as_ptr() as usize);
                 return Ok(());

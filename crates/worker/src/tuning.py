@@ -1,19 +1,19 @@
-"""Autotuners that measure nothing: they take what they are told."""
+"""Autotuners that do not measure: they use the configurations that they are given."""
 
 import sys
 
 
-# What takes at most so many times as long as the fastest is nearly chosen.
+# A configuration is nearly chosen if it takes at most this many times as long as the fastest.
 NEAR = 1.1
 
 
 def _name(tuner):
-    # Not its module: an original and its candidates are files of different names.
+    # The module is not part of the name: an original and its candidates are files with different names.
     return tuner.base_fn.__qualname__
 
 
 def _errors():
-    """What Triton's own tuner takes for a configuration that does not fit."""
+    """The exceptions that Triton's own tuner takes for a configuration that does not fit."""
     from triton.compiler.errors import CompileTimeAssertionFailure
     from triton.runtime.errors import OutOfResources, PTXASError
 
@@ -21,7 +21,7 @@ def _errors():
 
 
 class _Settled(dict):
-    """Configurations by their keys; a key that is not there has one as well."""
+    """Configurations by their keys, with one for all missing keys."""
 
     def __init__(self, known, config):
         super().__init__(known)
@@ -35,8 +35,8 @@ class _Settled(dict):
 
 
 def _told(tuner, chosen, args, kwargs):
-    """The configuration that it is told to take, or one that its own rules allow for these arguments; `None` if it is told
-    nothing."""
+    """The configuration that the tuner is given, or one that its own rules allow for these arguments; `None` if it
+    is given none."""
     name = chosen.get(_name(tuner))
     config = next((one for one in tuner.configs if str(one) == name), None)
     if config is None or not (tuner.early_config_prune or tuner.perf_model):
@@ -66,11 +66,11 @@ def run(original, tuner, args, kwargs, chosen, forced, stays):
 
 
 def each(original, tuner, args, kwargs, chosen):
-    """Launches what is chosen. Where nothing is, the tuner goes through its configurations as it does, with its hooks, once for each kind of
-    arguments; but it launches each once, and takes the first that fits."""
+    """Launches the given configuration. Without one, the tuner goes through its configurations as usual, with its
+    hooks, once for each kind of arguments; but it launches each configuration once and takes the first that fits."""
     if _told(tuner, chosen, args, kwargs) is not None:
         return run(original, tuner, args, kwargs, chosen, True, False)
-    # What it would keep of that, it would believe another time.
+    # The tuner would use such cached results in later calls.
     tuner.do_bench, tuner.cache_results = _once, False
     module = sys.modules[type(tuner).__module__]
     if hasattr(module, "do_bench"):
@@ -85,7 +85,7 @@ def _once(kernel_call, *_, **__):
 
 
 def compile(tuner, args, kwargs, chosen):
-    """Compiles what is chosen; everything where nothing is. Whether it was everything."""
+    """Compiles the given configuration, or all configurations where none is given; returns whether it compiled all."""
     kwargs = {key: value for key, value in kwargs.items() if key != "warmup"}
     config = _told(tuner, chosen, args, kwargs)
     if config is None:
@@ -96,7 +96,7 @@ def compile(tuner, args, kwargs, chosen):
 
 
 def tuned(tuner):
-    """Its name, what it chose last and what else it measured, if it had a choice."""
+    """The tuner's name, its last choice, and the other configurations that it measured, if it had a choice."""
     timings = getattr(tuner, "configs_timings", None)
     best = getattr(tuner, "best_config", None)
     if len(tuner.configs) < 2 or best is None or not timings:

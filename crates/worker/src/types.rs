@@ -1,4 +1,4 @@
-//! Python types that values are told apart by, looked up once.
+//! Python types by which values are distinguished, looked up once.
 
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -13,9 +13,9 @@ pub(super) struct Types {
     pub(super) device: Py<PyType>,
     pub(super) enumeration: Py<PyType>,
     pub(super) slice: Py<PyType>,
-    /// Values that their hash tells apart.
+    /// Types whose values are distinguished by their hash.
     pub(super) hashed: Vec<Py<PyType>>,
-    /// What the static methods of an autograd function are given first.
+    /// The type of the first argument of an autograd function's static methods.
     pub(super) context: Py<PyType>,
 }
 
@@ -42,7 +42,7 @@ impl Types {
         })
     }
 
-    /// Whether a value is a tensor of torch's own, not of a subclass with a behaviour of its own.
+    /// Whether a value is a tensor of torch's own classes, as opposed to a subclass with its own behaviour.
     pub(super) fn is_tensor(&self, value: &Bound<'_, PyAny>) -> bool {
         let class = value.get_type();
         class.is(&self.tensor) || class.is(&self.parameter)

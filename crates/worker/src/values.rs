@@ -1,4 +1,4 @@
-//! Python values → what is kept of them.
+//! Recording of Python values: conversion to the form that a workload stores.
 
 use std::path::{Path, PathBuf};
 
@@ -12,7 +12,7 @@ use super::objects::{self, class_reference, is_its_state, parts_of};
 use super::types::Types;
 use super::{failed, raw};
 
-/// The Python half, or what stands in for it without torch: what tensors hold.
+/// The Python module that describes the contents of tensors, or its replacement without torch.
 pub(super) fn contents(py: Python<'_>) -> PyResult<Bound<'_, PyModule>> {
     if raw::is_raw(py) {
         return raw::module(py);
@@ -20,7 +20,7 @@ pub(super) fn contents(py: Python<'_>) -> PyResult<Bound<'_, PyModule>> {
     super::helper(py, "_warpsmith_contents", include_str!("contents.py"))
 }
 
-/// Bytes of a device between guards, for the tensor of this number.
+/// A device's bytes between guards, for the tensor with this id.
 pub(super) fn guarded<'py>(
     py: Python<'py>,
     (size, device): (i64, &str),
@@ -31,7 +31,7 @@ pub(super) fn guarded<'py>(
     contents(py)?.getattr("guarded")?.call1((size, device, dtype(py, name)?, index, inputs.unmarked))
 }
 
-/// An element type as tensors are made with it.
+/// The dtype with which tensors are created.
 pub(super) fn dtype<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
     if raw::is_raw(py) { Ok(PyString::new(py, name).into_any()) } else { py.import("torch")?.getattr(name) }
 }
@@ -57,9 +57,9 @@ pub(super) struct Described<'py> {
     /// The distinct tensors, by [`TensorSpec::id`].
     pub(super) tensors: Vec<Bound<'py, PyAny>>,
     storages: Vec<usize>,
-    /// Objects that are being described: one that holds itself has no end.
+    /// Addresses of the objects that are being described, to detect cycles.
     open: Vec<usize>,
-    /// Objects of classes below are made again from their attributes.
+    /// Objects of classes below this folder are created again from their attributes.
     workspace: PathBuf,
 }
 
@@ -176,7 +176,7 @@ impl<'py> Described<'py> {
             self.tensors.len() - 1
         });
         let address: usize = tensor.call_method0("untyped_storage")?.call_method0("data_ptr")?.extract()?;
-        // Empty storages share address 0 without being one.
+        // Empty storages share the address 0 without being one storage.
         let key = if address == 0 { usize::MAX - id } else { address };
         let storage = self.storages.iter().position(|&seen| seen == key).unwrap_or_else(|| {
             self.storages.push(key);
@@ -199,7 +199,7 @@ impl<'py> Described<'py> {
         })
     }
 
-    /// Copies of the storages, to compare with after the call; `None` when there is no room for them.
+    /// Copies of the storages, for the comparison after the call; `None` when there is no memory for them.
     pub(super) fn copies(&self) -> PyResult<Option<Vec<Bound<'py, PyAny>>>> {
         let Some(first) = self.tensors.first() else { return Ok(Some(Vec::new())) };
         let contents = contents(first.py())?;
@@ -229,7 +229,7 @@ impl<'py> Described<'py> {
         Ok(Some(copies))
     }
 
-    /// The tensors that differ from the copies.
+    /// The indices of tensors that differ from the copies.
     pub(super) fn changed(&self, copies: &[Bound<'py, PyAny>]) -> PyResult<Vec<usize>> {
         let mut changed = Vec::new();
         for (id, (tensor, copy)) in self.tensors.iter().zip(copies).enumerate() {
@@ -257,8 +257,8 @@ pub(super) fn module_file(value: &Bound<'_, PyAny>) -> PyResult<Option<PathBuf>>
     Ok(file.ok().map(|file| std::fs::canonicalize(&file).unwrap_or_else(|_| file.into())))
 }
 
-/// What a module holds under a name, and nothing else can be: functions, classes, members of enumerations, the
-/// constants of torch and Triton.
+/// A reference to a value that a module holds under a name: a function, a class, a member of an enumeration, or a
+/// constant of torch or Triton.
 fn global(value: &Bound<'_, PyAny>, types: &Types) -> PyResult<Option<Reference>> {
     let py = value.py();
     let class = value.get_type();
@@ -271,7 +271,7 @@ fn global(value: &Bound<'_, PyAny>, types: &Types) -> PyResult<Option<Reference>
     }
     let of_class: String = class.getattr("__module__")?.extract().unwrap_or_default();
     if of_class == "torch" {
-        // `torch.channels_last`, `torch.strided`
+        // For example `torch.channels_last`, `torch.strided`.
         let text = value.str()?.to_string();
         let found =
             text.strip_prefix("torch.").and_then(|name| Some((name, py.import("torch").ok()?.getattr(name).ok()?)));
@@ -303,9 +303,9 @@ fn global(value: &Bound<'_, PyAny>, types: &Types) -> PyResult<Option<Reference>
     })
 }
 
-/// Scalars, strings, dtypes, devices; `None` for what holds other values or cannot be kept.
+/// Scalars, strings, dtypes and devices; `None` for containers and for values that cannot be recorded.
 pub(super) fn describe_plain(value: &Bound<'_, PyAny>) -> PyResult<Option<Value>> {
-    // Without torch there are none of its types.
+    // Without torch its types do not exist.
     let is_of = |of: fn(&Types) -> &Py<PyType>| -> PyResult<bool> {
         Ok(!raw::is_raw(value.py()) && value.get_type().is(of(Types::get(value.py())?)))
     };

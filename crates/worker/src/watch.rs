@@ -1,43 +1,43 @@
-//! What code does to hide its work from those who look on: threads of its own, and ways around the modes that see the operators of
-//! torch. Modes belong to one thread.
+//! Detection of code that hides its work from the observers: its own threads, and ways around the dispatch modes that
+//! observe torch's operators. Dispatch modes apply to one thread.
 //!
-//! Torch and Triton themselves do both, for reasons of their own: what counts is who asks them to.
+//! Torch and Triton do both themselves, for their own purposes, so the caller decides whether it counts.
 
 use std::sync::{Mutex, PoisonError};
 
 use pyo3::prelude::*;
 use pyo3::types::{PyCFunction, PyDict, PyTuple};
 
-/// What was seen of a call.
+/// The observations of a call.
 #[derive(Default)]
 pub(super) struct Seen {
-    /// Threads that it started, whether they still run or not.
+    /// The number of threads that it started, whether they still run or not.
     pub(super) started: usize,
-    /// How it evaded what watches operators, in words.
+    /// The ways in which it evaded the observers of operators, as text.
     pub(super) evaded: Vec<String>,
 }
 
-/// During a call.
+/// The observations of the running call; `None` between calls.
 static SEEN: Mutex<Option<Seen>> = Mutex::new(None);
 
 fn seen() -> std::sync::MutexGuard<'static, Option<Seen>> {
     SEEN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Begins to look.
+/// Starts observing.
 pub(super) fn begin() {
     *seen() = Some(Seen::default());
 }
 
-/// What was seen since.
+/// The observations since [`begin`].
 pub(super) fn end() -> Seen {
     seen().take().unwrap_or_default()
 }
 
-/// Where threads begin, and other names for the same.
+/// The functions that start threads, under their different names.
 const THREADS: &[&str] = &["start_new_thread", "start_new", "start_joinable_thread"];
 const THREADS_AT: &[(&str, &str)] = &[("threading", "_start_new_thread"), ("threading", "_start_joinable_thread")];
-/// What takes modes off, or keeps operators from them.
+/// The functions that remove dispatch modes, or hide operators from them.
 const MODES: &[&str] = &[
     "_pop_torch_dispatch_stack",
     "_DisableTorchDispatch",
@@ -49,7 +49,7 @@ const MODES: &[&str] = &[
 const MODES_AT: &[(&str, &str)] =
     &[("torch.utils._python_dispatch", "_pop_torch_dispatch_stack"), ("torch.utils._mode_utils", "no_dispatch")];
 
-/// Puts itself in front of them. Before the file is loaded, and before it is noted what there is.
+/// Wraps these functions. It must run before the file is loaded, and before the guard records the state.
 pub(super) fn install(py: Python<'_>) -> PyResult<()> {
     let own = Own::find(py)?;
     cover(py, ("_thread", THREADS), THREADS_AT, &own, |_, _| true)?;
@@ -68,13 +68,13 @@ fn cover(
 ) -> PyResult<()> {
     let module = py.import(module)?;
     for &name in names {
-        // Not every release has all of them.
+        // Not every release has all of these functions.
         let Ok(original) = module.getattr(name) else { continue };
         let (kept, own) = (original.clone().unbind(), own.clone());
         let call = move |args: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>| -> PyResult<Py<PyAny>> {
             let py = args.py();
             let out = kept.bind(py).call(args, kwargs)?;
-            // Others may come here while frames are looked at: not with the lock.
+            // The lock is not held while frames are examined, since other threads may get here meanwhile.
             let is_looked_at = seen().is_some();
             let is_evading = is_looked_at && counts(args, &out) && !own.asks(py)?;
             if let Some(seen) = seen().as_mut().filter(|_| is_evading) {
@@ -98,7 +98,7 @@ fn cover(
     Ok(())
 }
 
-/// Whether a mode of ours was taken off, or its key was shut out.
+/// Whether the call removed one of our modes, or excluded its dispatch key.
 fn hides(args: &Bound<'_, PyTuple>, out: &Bound<'_, PyAny>) -> bool {
     let class = out.get_type();
     let text = |value: PyResult<Bound<'_, PyAny>>| value.map(|value| value.to_string()).unwrap_or_default();
@@ -116,12 +116,12 @@ fn hides(args: &Bound<'_, PyTuple>, out: &Bound<'_, PyAny>) -> bool {
     !is_undone && args.iter().any(|value| names_python(&value))
 }
 
-/// Where files lie that may do so.
+/// The folders of files that may call these functions.
 #[derive(Clone)]
 struct Own {
-    /// Of torch and Triton.
+    /// The packages of torch and Triton.
     packages: Vec<String>,
-    /// Of the standard library: they do it for somebody.
+    /// The standard library, which calls these functions on behalf of other code.
     standard: String,
 }
 
@@ -137,7 +137,7 @@ impl Own {
         Ok(Self { packages, standard: folder(py.import("threading")?.into_any())? })
     }
 
-    /// Whether it is them who ask, not the file.
+    /// Whether torch or Triton is the caller, as opposed to the file.
     fn asks(&self, py: Python<'_>) -> PyResult<bool> {
         let mut frame = py.import("sys")?.call_method0("_getframe")?;
         while !frame.is_none() {

@@ -1,4 +1,4 @@
-"""Other weights for a model: equal ones wherever weights have equal names and values to begin with."""
+"""Other weights for a model: equal ones for models whose weights have equal names and initial values."""
 
 import hashlib
 
@@ -6,17 +6,17 @@ import torch
 
 # By how much a weight moves, relative to itself; and relative to the others of its tensor, where these have both signs.
 STEP = 1 / 16
-# How far weights go that are all zero.
+# The greatest movement of weights that are all zero.
 FROM_ZERO = 1 / 8
 
 
 class Weights:
-    """What a model learns: its float parameters, and what its layers gather of what they have seen.
+    """The learned state of a model: its float parameters, and the running statistics of its layers.
 
-    Other buffers are constants, as far as anybody knows: masks, tables of positions."""
+    Other buffers are taken for constants, such as masks and tables of positions."""
 
     def __init__(self, model, names):
-        """`names` has another name for each that the model has; the same for what is one tensor there."""
+        """`names` has another name for each of the model's weights; shared tensors have the same name."""
         learned = {name for name, _ in model.named_parameters(remove_duplicate=False)}
         self.all = []
         for name, tensor in model.state_dict().items():
@@ -25,7 +25,7 @@ class Weights:
                 self.all.append((names[name], tensor, tensor.detach().clone(), _kind(tensor)))
 
     def set(self, seed):
-        """In place, so that whoever holds them has the new ones."""
+        """Sets the weights for this seed in place, so that all references to them see the new values."""
         for name, tensor, base, kind in self.all:
             mark = hashlib.blake2s(f"{seed} {name}".encode(), digest_size=7).digest()
             generator = torch.Generator(base.device)
@@ -34,7 +34,7 @@ class Weights:
 
 
 def _kind(tensor):
-    """What may be done to them: what has one sign keeps it. And their size."""
+    """How the weights may be moved, and their size: weights of one sign keep it."""
     wide = tensor.double() if tensor.dtype is torch.float64 else tensor.float()
     wide = wide[wide.isfinite()]
     if wide.numel() == 0 or not bool(wide.any()):

@@ -109,7 +109,7 @@ fn tensor(each: &Work, taken: Taken, gpu: &Gpu) -> f64 {
     each.multiplied.iter().map(|(&bits, &count)| count / (rate(bits) * reached) / gpu.clock).sum()
 }
 
-/// Multiply-adds per clock of one multiprocessor on factors with this many bits; 0 bits stand for fp32 without tensor
+/// Multiply-adds per clock of one multiprocessor on factors with this many bits; 0 bits mean fp32 without tensor
 /// cores.
 pub(super) fn rate(bits: u32, gpu: &Gpu) -> f64 {
     match bits {

@@ -312,13 +312,13 @@ fn labels(text: &str) -> Vec<String> {
 /// The memory that an access touches: sectors per pointer parameter, and the bytes that were requested.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Touched {
-    /// Bytes of the sectors, by the index of the parameter; [`UNKNOWN`] stands for an unknown one.
+    /// Bytes of the sectors, by the index of the parameter; [`UNKNOWN`] is an unknown one.
     pub(super) bytes: HashMap<usize, f64>,
     /// The first and last address of the sectors, by the index of the parameter.
     pub(super) reach: HashMap<usize, (i64, i64)>,
 }
 
-/// The index that stands for an unknown parameter.
+/// The index of an unknown parameter.
 pub(super) const UNKNOWN: usize = usize::MAX;
 
 fn touched(pointers: &Tile, mask: Option<&Tile>, bytes: i64) -> Touched {

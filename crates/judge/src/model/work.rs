@@ -23,7 +23,7 @@ pub(super) struct Work {
     pub(super) floats: f64,
     /// Reductions and scans, for which warps wait for each other.
     pub(super) exchanges: f64,
-    /// Multiply-adds of matrix products, by the bits of their factors; 0 bits stand for fp32 without tensor cores.
+    /// Multiply-adds of matrix products, by the bits of their factors; 0 bits mean fp32 without tensor cores.
     pub(super) multiplied: HashMap<u32, f64>,
     /// The shorter side of the largest matrix product.
     pub(super) rows_of_product: f64,

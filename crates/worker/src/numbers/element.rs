@@ -1,31 +1,31 @@
-//! Element types of tensors: their bits and what these mean.
+//! Element types of tensors, and the meaning of their bits.
 
-/// An element type, by torch's name for it.
+/// An element type with torch's name.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Element {
     /// The name.
     pub name: &'static str,
-    /// Bytes.
+    /// The size in bytes.
     pub size: usize,
-    /// What its bits mean.
+    /// The meaning of the bits.
     pub kind: Kind,
 }
 
-/// Kinds of element types.
+/// The kinds of element types.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Kind {
     /// Sign, exponent and mantissa.
     Float {
-        /// Bits of the exponent.
+        /// The number of exponent bits.
         exponent: u32,
-        /// Bits of the mantissa.
+        /// The number of mantissa bits.
         mantissa: u32,
-        /// Whether there are infinities.
+        /// Whether the type has infinities.
         infinite: bool,
     },
-    /// Integers with a sign.
+    /// Signed integers.
     Signed,
-    /// Integers without.
+    /// Unsigned integers.
     Unsigned,
     /// 0 or 1.
     Bool,
@@ -68,7 +68,8 @@ impl Element {
         matches!(self.kind, Kind::Float { .. })
     }
 
-    /// Of a float: where its exponent begins, its mantissa's bits, and the bits of the least pattern that is no finite number.
+    /// For a float type: the exponent bias, the number of mantissa bits, and the lowest bit pattern that is no finite
+    /// number.
     fn layout(self) -> (i32, u32, u64) {
         match self.kind {
             Kind::Float { exponent, mantissa, infinite } => {
@@ -80,17 +81,17 @@ impl Element {
         }
     }
 
-    /// The distance of 1 to the next number.
+    /// The distance from 1 to the next greater number.
     pub fn eps(self) -> f64 {
         2.0_f64.powi(-(self.layout().1 as i32))
     }
 
-    /// The least number that is not denormal.
+    /// The least normal number.
     pub fn tiny(self) -> f64 {
         2.0_f64.powi(1 - self.layout().0)
     }
 
-    /// The greatest number, or the greatest integer.
+    /// The greatest finite number, or the greatest integer.
     pub fn greatest(self) -> f64 {
         match self.kind {
             Kind::Float { .. } => self.decode(self.layout().2 - 1),
@@ -100,7 +101,7 @@ impl Element {
         }
     }
 
-    /// Minus infinity, or the least number where there is none.
+    /// Minus infinity, or the least number where the type has no infinity.
     pub fn least(self) -> f64 {
         match self.kind {
             Kind::Float { infinite: true, .. } => f64::NEG_INFINITY,
@@ -108,18 +109,18 @@ impl Element {
         }
     }
 
-    /// Bits above the greatest finite magnitude, for whoever steps through magnitudes.
+    /// The first bit pattern above the greatest finite magnitude.
     pub fn first_infinite(self) -> u64 {
         self.layout().2
     }
 
-    /// The bit of the sign.
+    /// The sign bit.
     #[must_use]
     pub fn sign_bit(self) -> u64 {
         1 << (8 * self.size - 1)
     }
 
-    /// What bits mean.
+    /// The number that bits represent.
     pub fn decode(self, bits: u64) -> f64 {
         match (self.kind, self.size) {
             (Kind::Float { .. }, 8) => f64::from_bits(bits),
@@ -135,7 +136,7 @@ impl Element {
                 if magnitude >> mantissa == 0 {
                     return sign * magnitude as f64 * 2.0_f64.powi(1 - bias - mantissa as i32);
                 }
-                // A number of the wide type has the same bits behind another bias.
+                // In double precision the number has the same bits with another bias.
                 let moved = (magnitude << (52 - mantissa)) + (((1023 - bias) as u64) << 52);
                 sign * f64::from_bits(moved)
             }
@@ -143,13 +144,13 @@ impl Element {
         }
     }
 
-    /// What the bits of an integer mean.
+    /// The integer that bits represent.
     pub fn integer(self, bits: u64) -> i64 {
         let unused = 64 - 8 * self.size as u32;
         if self.kind == Kind::Signed { (bits << unused).cast_signed() >> unused } else { bits.cast_signed() }
     }
 
-    /// The bits of the nearest number, the even one of two.
+    /// The bits of the nearest number; ties go to the even one.
     pub fn encode(self, value: f64) -> u64 {
         match (self.kind, self.size) {
             (Kind::Float { .. }, 8) => value.to_bits(),
@@ -160,7 +161,7 @@ impl Element {
                 if value.is_nan() {
                     return sign | (self.sign_bit() - 1);
                 }
-                // Above the range of the type the bits run over into infinity, or into its NaN.
+                // Above the range of the type the bits overflow into infinity, or into the type's NaN.
                 let value = value.abs().min(2.0_f64.powi(bias + 2));
                 let exponent = ((value.to_bits() >> 52) as i32 - 1023).max(1 - bias);
                 let units = (value / 2.0_f64.powi(exponent - mantissa as i32)).round_ties_even() as u64;
@@ -181,9 +182,9 @@ impl Element {
         }
     }
 
-    /// The bits of the element at a byte.
+    /// Reads the bits of the element at a byte offset.
     pub fn read(self, bytes: &[u8], at: usize) -> u64 {
-        // Of a size that is known here, an element is one instruction.
+        // Where the size is known at compile time, reading an element is one instruction.
         match bytes[at..at + self.size] {
             [a] => u64::from(a),
             [a, b] => u64::from(u16::from_le_bytes([a, b])),
@@ -193,7 +194,7 @@ impl Element {
         }
     }
 
-    /// Puts bits in the place of the element at a byte.
+    /// Writes the bits of the element at a byte offset.
     pub fn write(self, bytes: &mut [u8], at: usize, bits: u64) {
         let bits = bits.to_le_bytes();
         match self.size {
@@ -204,8 +205,8 @@ impl Element {
         }
     }
 
-    /// Eight bytes that are NaN in a float type, and others for each storage; of integers, small negative ones. What
-    /// `contents.py` fills guards with.
+    /// The pattern of eight bytes with which `contents.py` fills guards: NaN in a float type, small negative numbers in
+    /// an integer type, and different for each storage.
     pub fn canary(self, index: usize) -> [u8; 8] {
         let mark = (index as u64 * 37 + 11) % 61 + 1;
         let element = match (self.is_float(), self.size) {

@@ -1,4 +1,4 @@
-//! What tensors hold, made on the host: `contents.py` and `inputs.py` without torch.
+//! Contents of tensors, generated on the host: `contents.py` and `inputs.py` without torch.
 
 use base::rng::Chance;
 use protocol::sizes::Placed;
@@ -6,14 +6,14 @@ use protocol::sizes::Placed;
 use super::spread::{QUANTILES, Spread};
 use super::{Element, MOST_THREADS};
 
-/// Elements that are filled together.
+/// The number of elements that are filled together.
 const BLOCK: usize = 1 << 18;
 
-/// A tensor in the bytes of its storage; elements that several places share are there once.
+/// A tensor in the bytes of its storage. Elements that share memory are contained once.
 #[derive(Debug)]
 pub struct Area<'a> {
     bytes: &'a mut [u8],
-    /// The type of its elements.
+    /// The type of the elements.
     pub element: Element,
     shape: Vec<usize>,
     stride: Vec<usize>,
@@ -21,7 +21,7 @@ pub struct Area<'a> {
 }
 
 impl<'a> Area<'a> {
-    /// The elements that lie so in the bytes.
+    /// The elements with this placement in the bytes.
     pub fn new(bytes: &'a mut [u8], element: Element, placed: &Placed) -> Self {
         let whole = |numbers: &[i64]| numbers.iter().map(|&it| usize::try_from(it).unwrap_or(0)).collect::<Vec<_>>();
         let (mut shape, stride) = (whole(&placed.shape), whole(&placed.stride));
@@ -29,7 +29,7 @@ impl<'a> Area<'a> {
         Self { bytes, element, shape, stride, offset: usize::try_from(placed.offset).unwrap_or(0) }
     }
 
-    /// How many elements there are.
+    /// The number of elements.
     #[must_use]
     pub fn count(&self) -> usize {
         self.shape.iter().product()
@@ -39,7 +39,7 @@ impl<'a> Area<'a> {
         self.shape.last().copied().unwrap_or(1)
     }
 
-    /// The byte of an element, by its number in the order of the shape.
+    /// The byte offset of an element, by its row-major index.
     fn at(&self, mut number: usize) -> usize {
         let mut at = self.offset;
         for (size, stride) in self.shape.iter().zip(&self.stride).rev() {
@@ -49,7 +49,7 @@ impl<'a> Area<'a> {
         at * self.element.size
     }
 
-    /// The bytes of all elements in order, a row at a time: where it begins, and how far one is from the next.
+    /// The rows in order: the byte offset of each, and the distance between its elements in bytes.
     fn rows(&self) -> impl Iterator<Item = (usize, usize)> + use<> {
         let width = self.width().max(1);
         let step = self.stride.last().copied().unwrap_or(1) * self.element.size;
@@ -62,7 +62,7 @@ impl<'a> Area<'a> {
         self.element.write(self.bytes, at, self.element.encode(value));
     }
 
-    /// Puts `bits(old)` in place of the bits of each element, in order.
+    /// Replaces the bits of each element by `bits(old)`, in order.
     fn in_order(&mut self, mut bits: impl FnMut(u64) -> u64) {
         let width = self.width();
         for (start, step) in self.rows() {
@@ -73,8 +73,8 @@ impl<'a> Area<'a> {
         }
     }
 
-    /// Puts `bits(chance, row, old)` in place of the bits of each element, on several threads where there are many: with chance of
-    /// its own for each block, whoever fills it.
+    /// Replaces the bits of each element by `bits(chance, row, old)`, in several threads where there are many elements.
+    /// Each block has a random number generator of its own, so the result does not depend on the threads.
     fn each(&mut self, chance: &mut Chance, bits: impl Fn(&mut Chance, usize, u64) -> u64 + Sync) {
         let (element, width, seed) = (self.element, self.width(), chance.bits());
         let size = element.size;
@@ -111,7 +111,7 @@ impl<'a> Area<'a> {
         });
     }
 
-    /// Whether the elements lie one behind the other.
+    /// Whether the elements are contiguous.
     fn is_dense(&self) -> bool {
         let mut usual = 1;
         self.shape.iter().zip(&self.stride).rev().all(|(&size, &stride)| {
@@ -126,29 +126,29 @@ impl<'a> Area<'a> {
         self.each(chance, |chance, row, old| element.encode(value(chance, row, element.decode(old))));
     }
 
-    /// These, in the order of the elements.
+    /// Writes these values, in the order of the elements.
     pub fn values(&mut self, mut values: impl Iterator<Item = f64>) {
         let element = self.element;
         self.in_order(|_| element.encode(values.next().unwrap_or(0.0)));
     }
 
-    /// As [`Self::values`], of integers that a float may not hold.
+    /// As [`Self::values`], for integers that a float may not represent.
     pub fn integers(&mut self, mut next: impl FnMut() -> i64) {
         let element = self.element;
         self.in_order(|_| element.of_integer(next()));
     }
 
-    /// These bits, in the order of the elements.
+    /// Writes these bits, in the order of the elements.
     pub fn bits(&mut self, mut next: impl FnMut() -> u64) {
         self.in_order(|_| next());
     }
 
-    /// Floats of a distribution.
+    /// Fills with floats of a distribution.
     pub fn normal(&mut self, spread: &Spread, chance: &mut Chance) {
         let element = self.element;
         let spread = spread.in_type(element);
         if element.size <= 2 && self.count() > QUANTILES {
-            // Of so few bits nothing lies between two quantiles.
+            // In types with few bits there are no values between two quantiles.
             let table: Vec<u64> = (0..QUANTILES).map(|at| element.encode(spread.quantile(at))).collect();
             return self.each(chance, |chance, _, _| table[(chance.bits() & 0xffff) as usize]);
         }
@@ -157,12 +157,12 @@ impl<'a> Area<'a> {
             let at = (bits & 0xffff) as usize;
             let (one, next) = (spread.quantile(at), spread.quantile((at + 1).min(QUANTILES - 1)));
             let part = (bits >> 16) as f64 * 2.0_f64.powi(-48);
-            // At the edges of zeros and infinities there is nothing between.
+            // At the edges of zeros and infinities there is nothing to interpolate.
             if one == 0.0 || next == 0.0 || !one.is_finite() { one } else { one + (next - one) * part }
         });
     }
 
-    /// Integers between two bounds, of which this share is zero at least.
+    /// Fills with integers between two bounds, of which at least this share is zero.
     pub fn range(&mut self, low: i64, high: i64, zeros: f64, chance: &mut Chance) {
         let span = high.wrapping_sub(low).cast_unsigned().saturating_add(1);
         let usual = if low <= 0 && high >= 0 { 1.0 / span as f64 } else { 0.0 };
@@ -178,10 +178,10 @@ impl<'a> Area<'a> {
         });
     }
 
-    /// Other contents than the recorded ones, which lie between `low` and `high`; on their side of zero.
+    /// Fills with other contents than the recorded ones, which lie between `low` and `high`, on the same side of zero.
     ///
     /// # Errors
-    /// When nothing has this name.
+    /// Returns an error when no contents have the name `values`.
     pub fn apply(&mut self, values: &str, (low, high): (f64, f64), chance: &mut Chance) -> Result<(), String> {
         if self.count() == 0 {
             return Ok(());
@@ -259,7 +259,8 @@ impl<'a> Area<'a> {
         Ok(())
     }
 
-    /// Moves each float a unit in the last place up or down, or not. Zeros, the least number and what is not finite stay.
+    /// Moves each float by one unit in the last place up, down, or not at all. Zeros, the least number and non-finite
+    /// values stay.
     pub fn jitter(&mut self, seed: u64) {
         let (mask, last) = (self.element.sign_bit() - 1, self.element.first_infinite() - 1);
         self.each(&mut Chance::new(seed ^ 0x6a69_7474_6572), |chance, _, bits| {
@@ -268,7 +269,7 @@ impl<'a> Area<'a> {
         });
     }
 
-    /// Leaves 10 bits of mantissa of each number of 32 bits: the nearest such number, or the next towards zero.
+    /// Reduces each 32-bit float to 10 bits of mantissa: to the nearest such number, or towards zero.
     pub fn coarsen(&mut self, rounds: bool) {
         const CUT: u64 = 13;
         let element = self.element;

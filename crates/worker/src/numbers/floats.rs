@@ -1,12 +1,13 @@
-//! Whether two results are the same up to the rounding of the original: the rule of `floats.py`, with its numbers.
-//! `tests/worker/test_raw.py` holds them against each other.
+//! The comparison of float results up to the original's rounding error: the rule of `floats.py`, with the same
+//! constants. `tests/worker/test_raw.py` compares the two.
 
 use std::ops::Range;
 use std::panic::resume_unwind;
 
 use super::{MOST_THREADS, Run};
 
-/// How much more than the original a candidate may be off. See `floats.py` on this and what follows.
+/// The factor by which a candidate's error may exceed the original's. `floats.py` explains this and the following
+/// constants.
 pub const FACTOR: f64 = 8.0;
 const FEW: f64 = 4.0;
 const FALLBACK: f64 = 4.0;
@@ -16,14 +17,14 @@ const BLIND_FLOOR: f64 = 1024.0;
 const LOWEST_ROW: f64 = 1e-3;
 const CREDIBLE: f64 = 1.0 / 32.0;
 const CREDIBLE_NOISE: f64 = 100.0;
-/// The rounding of the arithmetic.
+/// The rounding error of the arithmetic.
 pub const ARITHMETIC: f64 = 1.0 / (1 << 23) as f64;
 const CHUNK: usize = 1 << 21;
 const SAMPLE: usize = 1 << 16;
-/// Elements that are looked at together, in whole rows.
+/// The number of elements that are processed together, in whole rows.
 const PART: usize = 1 << 14;
 
-/// A result of floats in all runs.
+/// A float result in all runs.
 #[derive(Debug)]
 pub struct Floats<'a> {
     original: Run<'a>,
@@ -36,12 +37,12 @@ pub struct Floats<'a> {
     quantum: f64,
     ulps: f64,
     last_rounding: f64,
-    /// Elements in a row; `None` where there are no rows.
+    /// Elements per row; `None` where there are no rows.
     width: Option<usize>,
     scales: Scales,
 }
 
-/// What is found out about a result as a whole.
+/// Properties of a whole result.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Scales {
     floor: f64,
@@ -51,7 +52,7 @@ pub struct Scales {
     allowed: f64,
 }
 
-/// Some whole rows of all runs but the candidate's.
+/// Some whole rows of all runs except the candidate's.
 struct Part {
     start: usize,
     o: Vec<f64>,
@@ -61,22 +62,22 @@ struct Part {
     row: Vec<f64>,
 }
 
-/// What is wrong with a candidate.
+/// The wrong elements of a candidate.
 #[derive(Clone, Copy, Debug)]
 pub struct Wrong {
-    /// So many elements.
+    /// The number of wrong elements.
     pub count: usize,
-    /// So many of them are not finite on one side.
+    /// The number of elements that are finite on one side only.
     pub strange: usize,
-    /// The worst element.
+    /// The index of the worst element.
     pub at: usize,
-    /// What it is.
+    /// Its value.
     pub got: f64,
-    /// What it should be.
+    /// Its expected value.
     pub expected: f64,
-    /// How far it is off.
+    /// Its error.
     pub error: f64,
-    /// How far it may be off.
+    /// The error that is allowed.
     pub bound: f64,
 }
 
@@ -85,7 +86,7 @@ fn size_of(value: f64) -> f64 {
 }
 
 impl Wrong {
-    /// The error over what is allowed.
+    /// The error relative to the allowed error.
     #[must_use]
     pub fn excess(&self) -> f64 {
         let excess = self.error / self.bound;
@@ -94,7 +95,7 @@ impl Wrong {
 }
 
 impl<'a> Floats<'a> {
-    /// `rounding` is that of the arithmetic, and its share of what moved inputs do.
+    /// `rounding` is the rounding error of the arithmetic, and its share of the movement under moved inputs.
     pub fn new(
         original: Run<'a>,
         shape: &[i64],
@@ -130,7 +131,7 @@ impl<'a> Floats<'a> {
         this
     }
 
-    /// For the next candidate.
+    /// The scales, which are kept for the next candidate.
     pub fn scales(&self) -> Scales {
         self.scales
     }
@@ -159,14 +160,14 @@ impl<'a> Floats<'a> {
             }
         }
         if let Some(noise) = &mut noise {
-            // The last rounding says nothing about what is before it.
+            // The last rounding is no evidence about the error before it.
             noise.iter_mut().zip(&o).for_each(|(noise, &o)| *noise = (*noise - self.place(size_of(o))).max(0.0));
         }
         let row = self.row_scales(&o);
         Part { start, o, r, noise, unstable, row }
     }
 
-    /// The scale of each row; of the whole where there are none.
+    /// The scale of each row, or of the whole result where there are no rows.
     fn row_scales(&self, o: &[f64]) -> Vec<f64> {
         let Some(width) = self.width else { return vec![self.scales.floor] };
         let scale = |row: &[f64]| {
@@ -189,7 +190,7 @@ impl<'a> Floats<'a> {
         }
     }
 
-    /// What `work` makes of each range, in order, on several threads where there are many.
+    /// The results of `work` for each range, in order, computed in several threads where there are many elements.
     fn over<T: Send>(&self, work: impl Fn(Range<usize>) -> T + Sync) -> Vec<T> {
         let ranges: Vec<Range<usize>> = self.ranges().collect();
         let threads = std::thread::available_parallelism().map_or(1, usize::from).min(MOST_THREADS);
@@ -241,8 +242,8 @@ impl<'a> Floats<'a> {
         }
     }
 
-    /// The greatest error of the original, and how far its elements move, in their scales; whether it may be believed, and whether
-    /// the run at a higher precision has numbers that the type does not.
+    /// The original's greatest error and the greatest movement of its elements, relative to their scales; whether the
+    /// run at a higher precision is credible; and whether that run has numbers that the type lacks.
     fn greatest(&self, part: &Part) -> (f64, f64, bool, bool) {
         let element = self.original.element;
         let (mut worst, mut moved, mut believed, mut is_finer) = (0.0_f64, 0.0_f64, true, false);
@@ -261,7 +262,7 @@ impl<'a> Floats<'a> {
         (worst, moved, believed, is_finer)
     }
 
-    /// By how much of its row's scale an element moves that is neither well nor ill-conditioned.
+    /// By how much of its row's scale an element of usual conditioning moves.
     fn usual_noise(&self) -> Option<f64> {
         if self.jittered.is_empty() {
             return None;
@@ -279,7 +280,7 @@ impl<'a> Floats<'a> {
         Some(median.max(self.arithmetic))
     }
 
-    /// What an element should be, and the error that it may have.
+    /// The expected value of an element, and the error that it may have.
     fn bounded(&self, part: &Part, at: usize) -> (f64, f64) {
         let expected = match &part.r {
             Some(r) if self.scales.believed && r[at].is_finite() => r[at],
@@ -306,10 +307,10 @@ impl<'a> Floats<'a> {
             || part.unstable[at]
     }
 
-    /// What of a candidate's elements is off by more than rounding.
+    /// The candidate's elements that differ by more than rounding.
     pub fn wrong(&self, candidate: Run<'_>) -> Option<Wrong> {
         let parts = self.over(|range| {
-            // What is the same bit by bit is as it must be.
+            // Bitwise equal elements are right.
             let is_same = self.original.part(range.clone()) == candidate.part(range.clone());
             if is_same { None } else { self.wrong_in(&self.part(range.start, range.len()), candidate) }
         });
@@ -341,7 +342,7 @@ impl<'a> Floats<'a> {
         found
     }
 
-    /// The greatest error that an element may have, relative to its row: for results on other inputs.
+    /// The greatest error that an element may have, relative to its row, for results on other inputs.
     pub fn level(&self) -> f64 {
         let greatest = self.over(|range| {
             let part = self.part(range.start, range.len());

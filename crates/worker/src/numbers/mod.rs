@@ -1,6 +1,6 @@
-//! Elements of tensors without torch: what their bits mean, what they are filled with, and when results agree.
+//! Tensor elements without torch: the meaning of their bits, their contents, and the comparison of results.
 //!
-//! Used by the worker alone. It is no part of it, so that its tests need no Python.
+//! Only the worker uses this module. It does not depend on Python, so its tests need no interpreter.
 
 mod element;
 mod fill;
@@ -8,7 +8,7 @@ mod floats;
 mod run;
 mod spread;
 
-/// Threads at once, where there are many elements.
+/// The most threads that work on many elements at once.
 const MOST_THREADS: usize = 8;
 
 pub use element::{Element, Kind};

@@ -1,4 +1,4 @@
-//! The elements of a result as they come.
+//! The elements of a result in one run.
 
 use std::ops::Range;
 
@@ -7,39 +7,40 @@ use super::Element;
 /// The elements of a result.
 #[derive(Clone, Copy, Debug)]
 pub struct Run<'a> {
-    /// Their type.
+    /// The element type.
     pub element: Element,
-    /// All their bytes, in order.
+    /// The bytes of all elements, in order.
     pub bytes: &'a [u8],
 }
 
 impl Run<'_> {
-    /// How many there are.
+    /// The number of elements.
     #[must_use]
     pub fn count(&self) -> usize {
         self.bytes.len() / self.element.size
     }
 
-    /// The bits of one.
+    /// The bits of one element.
     #[must_use]
     pub fn bits(&self, at: usize) -> u64 {
         self.element.read(self.bytes, at * self.element.size)
     }
 
-    /// The number that one is.
+    /// The value of one element.
     #[must_use]
     pub fn value(&self, at: usize) -> f64 {
         self.element.decode(self.bits(at))
     }
 
-    /// Whether all are whole numbers that are not large: sums of such have fewer bits than any wide type.
+    /// Whether all elements are whole numbers that are not large: sums of such numbers have fewer bits than any wide
+    /// type.
     #[must_use]
     pub fn is_whole(&self) -> bool {
         const LARGE: f64 = (1 << 22) as f64;
         (0..self.count()).map(|at| self.value(at)).all(|value| value == value.round() && value.abs() < LARGE)
     }
 
-    /// Whether another holds finite numbers that this type does not.
+    /// Whether another run holds finite numbers that this type cannot represent.
     #[must_use]
     pub fn is_coarser_than(&self, other: Run<'_>) -> bool {
         let mut values = (0..other.count()).map(|at| other.value(at));

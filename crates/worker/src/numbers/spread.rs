@@ -4,32 +4,32 @@ use std::sync::OnceLock;
 
 use super::Element;
 
-/// How floats are spread.
+/// A distribution of floats.
 #[derive(Clone, Copy, Debug)]
 pub struct Spread {
-    /// Mean.
+    /// The mean.
     pub mean: f64,
-    /// Deviation.
+    /// The standard deviation.
     pub std: f64,
-    /// The smallest.
+    /// The least value.
     pub low: f64,
-    /// The largest.
+    /// The greatest value.
     pub high: f64,
     /// The share of zeros.
     pub zeros: f64,
-    /// The share that is minus infinity.
+    /// The share of minus infinity.
     pub infinite: f64,
-    /// Whether all between the smallest and the largest are as likely.
+    /// Whether the values are uniformly distributed between the least and the greatest.
     pub is_uniform: bool,
 }
 
-/// A [`Spread`] of which each of so many equal shares is known.
+/// A [`Spread`] with a table of its quantiles at equal distances.
 pub(super) struct Quantiles<'a> {
     spread: &'a Spread,
     low: f64,
     high: f64,
     infinite: usize,
-    /// Behind the zeros.
+    /// The index of the first quantile after the zeros.
     rest: usize,
     normal: &'static [f64],
 }
@@ -65,7 +65,7 @@ impl Quantiles<'_> {
     }
 }
 
-/// The quantile of the normal distribution, with the rational approximation by Acklam (relative error below 1.2e-9).
+/// The quantile function of the normal distribution, by Acklam's rational approximation (relative error below 1.2e-9).
 fn probit(share: f64) -> f64 {
     const A: [f64; 6] = [
         -3.969_683_028_665_376e1,

@@ -1,4 +1,4 @@
-//! The comparer without torch: `compare.py` on the host, for tensors that our own runners made.
+//! The comparer without torch: the rules of `compare.py` on the host, for the tensors of `raw`.
 
 use std::collections::HashMap;
 use std::os::unix::net::UnixStream;
@@ -28,10 +28,11 @@ pub(crate) fn serve(py: Python<'_>, mut stream: UnixStream) -> PyResult<()> {
     Ok(())
 }
 
-/// Results by which one is judged: the original's, at a higher precision, on moved inputs.
+/// The slots of the results that serve as a reference: the original's, that at a higher precision, and those on moved
+/// inputs.
 type Slots = (u32, Option<u32>, Vec<u32>);
 
-/// Holds results, and what was found out about them.
+/// Holds results, and what was computed from them.
 #[derive(Default)]
 pub(crate) struct Comparer {
     slots: HashMap<u32, Vec<Leaf>>,
@@ -41,7 +42,7 @@ pub(crate) struct Comparer {
 }
 
 impl Comparer {
-    /// The answer to a request.
+    /// The reply to a request.
     pub(crate) fn reply(&mut self, request: ComparerRequest) -> ComparerReply {
         self.answer(request)
             .unwrap_or_else(|error| ComparerReply::Failed { is_memory: lacks_memory(&error), why: error.to_string() })
@@ -103,7 +104,7 @@ impl Comparer {
         self.slots.get(&slot).ok_or_else(|| failed(format!("nothing is kept under {slot}")))
     }
 
-    /// The other runs of a leaf, as far as they are like it.
+    /// A leaf in the other runs, as far as they have a similar one.
     fn runs(&self, (original, reference, jittered): &Slots, at: usize) -> PyResult<(Option<Run<'_>>, Vec<Run<'_>>)> {
         let all = self.slot(*original)?;
         let of = |slot: &u32| -> PyResult<Option<Run<'_>>> {
@@ -125,12 +126,12 @@ impl Comparer {
         Ok(Some(Floats::new(run, all[at].shape(), reference, jittered, rounding, (holds_nan, None), known)))
     }
 
-    /// What is known of each leaf of floats.
+    /// The error model of each float leaf; `None` for other leaves.
     fn floats(&self, slots: &Slots) -> PyResult<Vec<Option<Floats<'_>>>> {
         (0..self.slot(slots.0)?.len()).map(|at| self.known(slots, at, false)).collect()
     }
 
-    /// What each leaf of floats may be off on other inputs.
+    /// The error that each float leaf may have on other inputs.
     fn level(&mut self, slots: &Slots) -> PyResult<Vec<Option<f64>>> {
         if let Some(known) = self.levels.get(slots) {
             return Ok(known.clone());
@@ -158,7 +159,7 @@ impl Comparer {
         Ok(ComparerReply::Standing { is_credible, is_exact, is_finer, is_whole })
     }
 
-    /// What is wrong with the elements of a leaf.
+    /// The difference between the elements of two leaves.
     fn difference(
         &self,
         slots: &Slots,
@@ -183,13 +184,13 @@ impl Comparer {
             let floats = Floats::new(o, shape, reference, jittered, rounding, (holds_nan, level), known);
             return Ok(too_far(leaf, &floats, c));
         }
-        // Inputs of fewer bits move by more than the arithmetic rounds.
+        // Inputs with fewer bits move by more than the rounding of the arithmetic.
         let takes_moved = reference.is_none() || rounding.1 >= 1.0;
         let runs = reference.into_iter().chain(jittered.into_iter().filter(|_| takes_moved));
         Ok(integers(leaf, o, c, runs.filter(|run| run.element == o.element)))
     }
 
-    /// Whether results hold the same, however they lie in memory.
+    /// Whether two results are equal, whatever their memory layout.
     fn agree(&self, slots: &Slots, alike: u32) -> PyResult<bool> {
         let (one, other) = (self.slot(slots.0)?, self.slot(alike)?);
         if one.len() != other.len() {
@@ -224,7 +225,7 @@ impl Comparer {
                 continue;
             }
             if let (LeafValue::Plain { text, .. }, LeafValue::Plain { text: other, .. }) = (&a.value, &b.value) {
-                // What a launch returns is nothing.
+                // A launch returns nothing.
                 found.extend((text != other).then(|| difference(b, format!("{other} instead of {text}"), true)));
                 continue;
             }

@@ -1,4 +1,4 @@
-//! The device without torch: its context, and the driver by which Triton finds it.
+//! The device without torch: its context, and the driver class with which Triton finds it.
 #![expect(unsafe_code, reason = "the CUDA driver interface is C")]
 
 use cudarc::driver::sys;
@@ -8,7 +8,7 @@ use pyo3::sync::PyOnceLock;
 use crate::helper;
 use crate::timing::{Span, Timer, check};
 
-/// Makes the first device's context the current one of this thread, and Triton use it.
+/// Makes the first device's context the current one of this thread, and makes Triton use it.
 pub(crate) fn start(py: Python<'_>, launches: bool) -> PyResult<()> {
     let (mut device, mut context, mut capability) = (0, std::ptr::null_mut(), (0, 0));
     // SAFETY: every pointer is to a live local.
@@ -21,7 +21,7 @@ pub(crate) fn start(py: Python<'_>, launches: bool) -> PyResult<()> {
         let minor = sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR;
         check(sys::cuDeviceGetAttribute(&raw mut capability.0, major, device))?;
         check(sys::cuDeviceGetAttribute(&raw mut capability.1, minor, device))?;
-        // What the driver opens when it is first used, it opens before the process is fenced in.
+        // The driver opens some files at its first use, which has to happen before the fence is put up.
         let mut first = 0;
         check(sys::cuMemAlloc_v2(&raw mut first, 1))?;
         check(sys::cuMemsetD8Async(first, 0, 1, std::ptr::null_mut()))?;
@@ -35,10 +35,10 @@ pub(crate) fn start(py: Python<'_>, launches: bool) -> PyResult<()> {
     Ok(())
 }
 
-/// The device's time for a call, after the L2 cache was evicted: what an autotuner asks for.
+/// Milliseconds that a call takes on the device after the L2 cache was evicted, for autotuners.
 #[pyfunction]
 fn milliseconds(call: &Bound<'_, PyAny>, times: usize) -> PyResult<Vec<f64>> {
-    // Its buffer stays: there is one for all.
+    // The timer is never dropped, so that all measurements share its buffer.
     static TIMER: PyOnceLock<Timer> = PyOnceLock::new();
     let timer = TIMER.get_or_try_init(call.py(), || Timer::new(call.py(), false))?;
     let mut spans = Vec::with_capacity(times);

@@ -1,17 +1,17 @@
-"""Triton's driver for the first device where there is no torch to ask about it."""
+"""Triton's driver class for the first device, for environments without torch."""
 
 
 def install(capability, milliseconds):
-    """Makes Triton use it. `milliseconds(call, times)` measures calls."""
+    """Makes Triton use this driver. `milliseconds(call, times)` measures calls."""
     from triton.backends.driver import GPUDriver
     from triton.backends.nvidia.driver import CudaDriver
     from triton.runtime import driver
 
     class Driver(CudaDriver):
-        """Everything happens on one device and its default stream."""
+        """A driver that uses one device and its default stream for everything."""
 
         def __init__(self):
-            # Releases before 3.8 ask torch there.
+            # Releases before 3.8 query torch there.
             asks = GPUDriver.__init__
             GPUDriver.__init__ = lambda self: None
             try:

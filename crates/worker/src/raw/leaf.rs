@@ -1,4 +1,4 @@
-//! Values inside results, and what is said of two that differ.
+//! Leaves of results, and descriptions of how two of them differ.
 
 use pyo3::prelude::*;
 
@@ -8,7 +8,7 @@ use crate::buffers::Source;
 use crate::failed;
 use crate::numbers::{ARITHMETIC, Element, FACTOR, Floats, Kind, Run};
 
-/// A value inside results, with its elements one behind the other.
+/// A value inside results, with its elements in contiguous memory.
 pub(super) struct Leaf {
     pub(super) path: String,
     pub(super) value: LeafValue,
@@ -16,7 +16,7 @@ pub(super) struct Leaf {
 }
 
 impl Leaf {
-    /// Whether it is what an argument is afterwards.
+    /// Whether it is an argument after the call.
     pub(super) fn is_argument(&self) -> bool {
         self.path.starts_with("argument")
     }
@@ -33,7 +33,7 @@ impl Leaf {
     }
 }
 
-/// Results with copies of their bytes, as far as there is where those are.
+/// The leaves of results, with copies of their bytes, as far as these are available.
 pub(super) fn leaves(results: Exported, mut source: Option<Source>) -> PyResult<Vec<Leaf>> {
     let mut all = Vec::with_capacity(results.leaves.len());
     for protocol::runner::Leaf { path, value } in results.leaves {
@@ -60,7 +60,7 @@ pub(super) fn count_difference(one: &[Leaf], other: &[Leaf]) -> Option<Differenc
     (one.len() != other.len()).then(found)
 }
 
-/// Types and layouts.
+/// Describes a difference in type or layout.
 pub(super) fn shape_difference(one: &Leaf, other: &Leaf) -> Option<Difference> {
     if one.path != other.path {
         return Some(difference(other, format!("stands where the original has {}", one.path), false));
@@ -94,7 +94,7 @@ pub(super) fn shape_difference(one: &Leaf, other: &Leaf) -> Option<Difference> {
     (!wrong.is_empty()).then(|| difference(other, wrong.join(", "), false))
 }
 
-/// The strides that lead to different elements.
+/// The strides as text, with `any` for dimensions of at most one element, where the stride does not matter.
 fn layout(shape: &[i64], stride: &[i64]) -> String {
     if shape.contains(&0) {
         return String::new();
@@ -104,7 +104,7 @@ fn layout(shape: &[i64], stride: &[i64]) -> String {
     format!("({})", strides.collect::<Vec<_>>().join(", "))
 }
 
-/// Which leaves are not the same bit by bit; NaN equals NaN.
+/// The leaves that are not bitwise equal; NaN equals NaN.
 pub(super) fn changed(one: &[Leaf], other: &[Leaf]) -> Vec<Difference> {
     if let Some(wrong) = count_difference(one, other) {
         return vec![wrong];
@@ -128,7 +128,7 @@ pub(super) fn changed(one: &[Leaf], other: &[Leaf]) -> Vec<Difference> {
     found.collect()
 }
 
-/// How much of what moved inputs do to results the rounding of the arithmetic would do.
+/// The share of the movement of results under moved inputs that the rounding of the arithmetic would cause.
 pub(super) fn arithmetic_of(leaves: &[Leaf]) -> (f64, f64) {
     let arguments = leaves.iter().filter(|leaf| leaf.is_argument()).filter_map(Leaf::run);
     let places = arguments.filter(|run| run.element.is_float()).map(|run| run.element.eps());
@@ -137,7 +137,7 @@ pub(super) fn arithmetic_of(leaves: &[Leaf]) -> (f64, f64) {
     (rounding.min(ARITHMETIC), (ARITHMETIC / rounding).min(1.0))
 }
 
-/// The way to an element.
+/// The index of an element as text.
 fn index(leaf: &Leaf, mut at: usize) -> String {
     let mut all = Vec::new();
     for &size in leaf.shape().iter().rev() {
@@ -162,7 +162,7 @@ fn shown(run: Run<'_>, at: usize) -> String {
     }
 }
 
-/// What to say of the elements that are wrong.
+/// Describes the wrong elements of a leaf.
 pub(super) fn unequal(leaf: &Leaf, o: Run<'_>, c: Run<'_>, is_wrong: impl Fn(usize) -> bool) -> Option<Difference> {
     let mut wrong = (0..o.count()).filter(|&at| is_wrong(at));
     let first = wrong.next()?;
@@ -177,8 +177,8 @@ pub(super) fn unequal(leaf: &Leaf, o: Run<'_>, c: Run<'_>, is_wrong: impl Fn(usi
     Some(Difference { count, ..difference(leaf, what, true) })
 }
 
-/// Integers are equal. Where the original rounds or chooses, some of its own are not when the inputs move; then a few times as
-/// many may differ in a candidate, by no more.
+/// Integers must be equal. Where the original rounds or selects, some of its own integers change when the inputs move;
+/// then a few times as many may differ in a candidate, by no more.
 pub(super) fn integers<'a>(
     leaf: &Leaf,
     o: Run<'a>,
@@ -200,13 +200,13 @@ pub(super) fn integers<'a>(
     (!is_usual).then_some(wrong)
 }
 
-/// A number in few letters.
+/// A number in short form.
 fn short(value: f64) -> String {
     let text = value.to_string();
     if text.len() <= 12 { text } else { format!("{value:.8e}") }
 }
 
-/// Floats that are off by more than rounding.
+/// Describes floats that differ by more than rounding.
 pub(super) fn too_far(leaf: &Leaf, floats: &Floats<'_>, candidate: Run<'_>) -> Option<Difference> {
     let wrong = floats.wrong(candidate)?;
     let mut what = format!("{} of {} elements differ by more than rounding", wrong.count, candidate.count());

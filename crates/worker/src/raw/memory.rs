@@ -1,4 +1,4 @@
-//! Memory for tensors without torch: the device's own, or the host's where the device is simulated.
+//! Memory for tensors without torch: device memory, or host memory where the device is simulated.
 #![expect(unsafe_code, reason = "memory of the device is handled by address")]
 
 use std::ops::Range;
@@ -11,17 +11,18 @@ use pyo3::prelude::*;
 use crate::failed;
 use crate::timing::check;
 
-/// Bytes on both sides of a storage that nobody may write.
+/// Bytes of the guards on both sides of a storage, which must not be written.
 pub(super) const GUARD: usize = 64 << 10;
-/// Where storages begin that have no memory: as aligned as all others.
+/// The address of storages without memory, aligned like all others.
 const HOLLOW_ADDRESS: u64 = 1 << 40;
 
-/// Whether storages are made that have no memory.
+/// Whether new storages have no memory.
 static HOLLOW: AtomicBool = AtomicBool::new(false);
-/// Bytes of the device, now and at most.
+/// Bytes of device memory in use, at present and at most.
 static TAKEN: [AtomicU64; 2] = [AtomicU64::new(0), AtomicU64::new(0)];
 
-/// Runs `work` with storages that have an address and no memory: kernels are compiled for them and not launched.
+/// Runs `work` with storages that have an address and no memory, so that kernels are compiled for them and not
+/// launched.
 pub(crate) fn hollow<T>(work: impl FnOnce() -> T) -> T {
     HOLLOW.store(true, Ordering::Relaxed);
     let done = work();
@@ -29,23 +30,23 @@ pub(crate) fn hollow<T>(work: impl FnOnce() -> T) -> T {
     done
 }
 
-/// Bytes of the device that were in use at most.
+/// The most bytes of device memory that were in use.
 pub(crate) fn most_taken() -> u64 {
     TAKEN[1].load(Ordering::Relaxed)
 }
 
-/// So that the first element behind the guard is aligned as memory of the device is.
+/// A block with the alignment of device memory, so that the first element after the guard is aligned.
 #[derive(Clone, Copy)]
 #[repr(align(256))]
 struct Block([u8; 256]);
 
-/// Where the bytes are.
+/// The place of the bytes.
 enum Place {
-    /// On the host: for good, or until they are brought to the device.
+    /// On the host, permanently or until they are copied to the device.
     Host(Box<[Block]>),
     /// At this address of the device.
     Device(u64),
-    /// Nowhere.
+    /// Without memory.
     Hollow,
 }
 
@@ -55,7 +56,7 @@ pub(super) struct Memory {
     place: Mutex<Place>,
     /// Bytes between the guards.
     pub(super) size: usize,
-    /// Whether it is memory of the host for good.
+    /// Whether the memory stays on the host.
     pub(super) is_host: bool,
 }
 
@@ -64,7 +65,7 @@ fn total(size: usize) -> usize {
 }
 
 impl Memory {
-    /// All bytes hold `canary`, those between the guards zeros.
+    /// New memory: the guards hold `canary`, the bytes between them are zero.
     pub(super) fn new(size: usize, is_host: bool, canary: [u8; 8]) -> Self {
         let place = if HOLLOW.load(Ordering::Relaxed) {
             Place::Hollow
@@ -82,7 +83,7 @@ impl Memory {
         self.place.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Where the first byte between the guards is.
+    /// The address of the first byte between the guards.
     pub(super) fn address(&self) -> u64 {
         let begin = match &*self.place() {
             Place::Host(blocks) => blocks.as_ptr().addr() as u64,
@@ -92,7 +93,7 @@ impl Memory {
         begin + GUARD as u64
     }
 
-    /// Brings the bytes to the device, unless they stay on the host.
+    /// Copies the bytes to the device, unless they stay on the host.
     pub(super) fn settle(&self) -> PyResult<()> {
         let mut place = self.place();
         let Place::Host(blocks) = &mut *place else { return Ok(()) };
@@ -101,7 +102,7 @@ impl Memory {
         }
         let bytes = bytes_of(blocks);
         let mut address = 0;
-        // SAFETY: the context is current; the pointers are to a live local and to so many bytes.
+        // SAFETY: the context is current; the pointers are to a live local and to enough bytes.
         unsafe {
             let allocated = sys::cuMemAlloc_v2(&raw mut address, bytes.len());
             if allocated == sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY {
@@ -116,14 +117,14 @@ impl Memory {
         Ok(())
     }
 
-    /// Lets `use_them` change all bytes, guards included. What has no memory stays without.
+    /// Lets `use_them` change all bytes, including the guards. Returns `None` for storages without memory.
     pub(super) fn change<T>(&self, use_them: impl FnOnce(&mut [u8]) -> T) -> PyResult<Option<T>> {
         match &mut *self.place() {
             Place::Host(blocks) => Ok(Some(use_them(bytes_of(blocks)))),
             Place::Hollow => Ok(None),
             Place::Device(address) => {
                 let mut bytes = vec![0; total(self.size)];
-                // SAFETY: both have so many bytes.
+                // SAFETY: both have the same number of bytes.
                 unsafe { check(sys::cuMemcpyDtoH_v2(bytes.as_mut_ptr().cast(), *address, bytes.len()))? };
                 let done = use_them(&mut bytes);
                 // SAFETY: as above.
@@ -133,7 +134,7 @@ impl Memory {
         }
     }
 
-    /// A copy of some of the bytes, of which byte 0 is the first of the guard in front.
+    /// A copy of some of the bytes; byte 0 is the first byte of the front guard.
     pub(super) fn read(&self, range: Range<usize>) -> PyResult<Vec<u8>> {
         match &mut *self.place() {
             Place::Host(blocks) => Ok(bytes_of(blocks)[range].to_vec()),
@@ -148,7 +149,7 @@ impl Memory {
         }
     }
 
-    /// Copies a range of bytes from another of the same size.
+    /// Copies a range of bytes from another memory of the same size.
     pub(super) fn copy(&self, other: &Self, range: Range<usize>) -> PyResult<()> {
         if let (Place::Device(to), Place::Device(from)) = (&*self.place(), &*other.place()) {
             let start = range.start as u64;
@@ -160,8 +161,8 @@ impl Memory {
         Ok(())
     }
 
-    /// By how many bytes the storage was written beyond: behind its end, or before its beginning (negative); 0 if it was not.
-    /// Whole elements: some of their bytes may be what was there.
+    /// By how many bytes a write went beyond the end, or before the beginning (negative); 0 for none. Whole elements
+    /// count, since some of their bytes may equal the guard's.
     pub(super) fn overrun(&self, canary: [u8; 8], element: usize) -> PyResult<i64> {
         let end = GUARD + self.size;
         let differs = |start: usize| move |(at, byte): (usize, &u8)| (*byte != canary[(start + at) % 8]).then_some(at);
@@ -185,7 +186,7 @@ impl Memory {
         self.size
     }
 
-    /// For Triton's interpreter, which works on a copy on the host: this is there already.
+    /// For Triton's interpreter, which works on a copy on the host; this memory is already there.
     fn cpu(slf: Bound<'_, Self>) -> Bound<'_, Self> {
         slf
     }

@@ -1,6 +1,6 @@
-//! Kernels without torch: tensors of our own, what fills them, and the rule by which results agree.
+//! Kernels without torch: tensors of our own, their contents, and the comparison of results.
 //!
-//! The functions of [`module`] stand in for those of `contents.py` and `inputs.py` of the same names.
+//! The functions of [`module`] replace those of the same names in `contents.py` and `inputs.py`.
 
 mod compare;
 mod device;
@@ -26,7 +26,7 @@ pub(super) use compare::{Comparer, serve};
 pub(super) use device::start;
 pub(super) use memory::{hollow, most_taken};
 
-/// Why torch cannot be had; `None` where it can. Found out once, before anything of the user's is loaded.
+/// Why torch cannot be imported; `None` where it can. Determined once, before any file of the user is loaded.
 pub(super) fn missing_torch(py: Python<'_>) -> PyResult<Option<&'static str>> {
     static MISSING: PyOnceLock<Option<String>> = PyOnceLock::new();
     let missing = MISSING.get_or_try_init(py, || match py.import("torch") {
@@ -42,7 +42,7 @@ pub(super) fn is_raw(py: Python<'_>) -> bool {
     missing_torch(py).is_ok_and(|missing| missing.is_some())
 }
 
-/// An error for what takes torch.
+/// The error for functions that need torch.
 pub(super) fn wants_torch(py: Python<'_>, what: &str) -> PyErr {
     let why = missing_torch(py).ok().flatten().unwrap_or("it is there");
     failed(format!("{what} takes torch ({why}); a kernel with its grid, `entry=kernel[grid]`, does not"))
@@ -53,7 +53,7 @@ pub(super) fn tensor_class(py: Python<'_>) -> Bound<'_, PyAny> {
     py.get_type::<Tensor>().into_any()
 }
 
-/// What is done to tensors, under the names that the Python halves have for it.
+/// The functions on tensors, under the names of their Python counterparts.
 pub(super) fn module(py: Python<'_>) -> PyResult<Bound<'_, PyModule>> {
     const NAME: &str = "_warpsmith_raw";
     let modules = py.import("sys")?.getattr("modules")?;
@@ -91,12 +91,12 @@ pub(super) fn item_size(dtype: &str) -> PyResult<i64> {
     Ok(element(dtype)?.size as i64)
 }
 
-/// Chance for contents.
+/// The random number generator for contents.
 #[pyclass(frozen)]
 struct Generator(AtomicU64);
 
 impl Generator {
-    /// Chance of its own for one tensor, whatever others take.
+    /// A generator for one tensor, independent of how many numbers others draw.
     fn next(&self) -> Chance {
         Chance::new(Chance::new(self.0.fetch_add(1, Ordering::Relaxed)).bits())
     }
@@ -133,7 +133,7 @@ fn view(memory: &Bound<'_, Memory>, dtype: &str, shape: Vec<i64>, stride: Vec<i6
     Tensor::new(memory.clone().unbind(), element(dtype)?, Placed { shape, stride, offset }, memory.get().is_host)
 }
 
-/// Elements that several places share are seen as one anyway.
+/// Elements that share memory are one element here anyway.
 #[pyfunction]
 #[pyo3(name = "core")]
 fn distinct<'py>(view: Bound<'py, Tensor>) -> Bound<'py, Tensor> {
@@ -191,7 +191,7 @@ fn fill_values(view: &Bound<'_, Tensor>, values: &Bound<'_, PyAny>) -> PyResult<
     Ok(())
 }
 
-/// As `inputs.py` has it. Without torch nobody asks for `finite` numbers in place of others.
+/// As in `inputs.py`. Without torch `finite` replacements are never requested.
 #[pyfunction]
 #[pyo3(signature = (view, values, low, high, generator, finite=None))]
 fn apply(
@@ -212,7 +212,7 @@ fn apply(
     }
 }
 
-/// In place: nothing is returned.
+/// Works in place, so it returns nothing.
 #[pyfunction]
 fn jitter(flat: &Bound<'_, Tensor>, seed: u64) -> PyResult<()> {
     flat.get().change(|area| area.jitter(seed))?;
@@ -225,7 +225,7 @@ fn coarsen(flat: &Bound<'_, Tensor>, rounds: bool) -> PyResult<()> {
     Ok(())
 }
 
-/// The contents are made: they go where they are needed.
+/// Copies contents that are complete to the place where they are needed.
 #[pyfunction]
 fn settle(memory: &Bound<'_, Memory>) -> PyResult<()> {
     memory.get().settle()

@@ -1,4 +1,4 @@
-//! A tensor without torch: as much of one as Triton and its interpreter ask for.
+//! A tensor without torch, with the methods that Triton and its interpreter use.
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
@@ -39,7 +39,7 @@ impl Tensor {
         })
     }
 
-    /// The elements in order, one behind the other; those of dimensions with stride 0 as often as they appear.
+    /// The bytes of the elements in row-major order; elements along dimensions with stride 0 are repeated.
     fn dense(&self) -> PyResult<Vec<u8>> {
         let size = self.element.size;
         let all = self.memory.get().read(GUARD..GUARD + self.memory.get().size)?;
@@ -67,7 +67,7 @@ impl Tensor {
         self.placed.shape.contains(&0) || pairs.filter(|(size, _)| **size > 1).all(|(_, (one, other))| one == other)
     }
 
-    /// A tensor with the elements of this one, in memory of its own.
+    /// A copy of this tensor in memory of its own.
     fn copied(&self, py: Python<'_>) -> PyResult<Self> {
         let bytes = self.dense()?;
         let memory = Memory::new(bytes.len(), self.is_host, [0; 8]);
@@ -131,7 +131,7 @@ impl Tensor {
         py.import("types")?.getattr("SimpleNamespace")?.call((), Some(&name))
     }
 
-    // What the results of a call are asked for.
+    // Methods for the results of a call.
 
     fn detach(slf: Bound<'_, Self>) -> Bound<'_, Self> {
         slf
@@ -149,7 +149,7 @@ impl Tensor {
         if slf.get().is_dense() { Ok(slf) } else { Bound::new(slf.py(), slf.get().copied(slf.py())?) }
     }
 
-    // What Triton's interpreter does to have a tensor on the host.
+    // Methods with which Triton's interpreter copies a tensor to the host.
 
     #[pyo3(signature = (*_sizes, **_options))]
     fn new_empty<'py>(
@@ -165,7 +165,7 @@ impl Tensor {
         slf
     }
 
-    // What an autotuner does between its trials.
+    // Methods that an autotuner calls between its trials.
 
     fn zero_(slf: Bound<'_, Self>) -> PyResult<Bound<'_, Self>> {
         slf.get().change(|area| area.integers(|| 0))?;

@@ -3,7 +3,7 @@ use super::*;
 const NORMAL: Spread =
     Spread { mean: 0.0, std: 1.0, low: -6.0, high: 6.0, zeros: 0.0, infinite: 0.0, is_uniform: false };
 
-/// What `make` fills a tensor with, in the order of its shape.
+/// The contents that `make` gives a tensor, in row-major order.
 fn filled(name: &str, placed: &Placed, make: &dyn Fn(&mut Area<'_>, &mut Chance)) -> Vec<f64> {
     let element = Element::of(name).unwrap();
     let mut bytes = vec![0; usize::try_from(placed.extent()).unwrap() * element.size];
@@ -34,7 +34,7 @@ fn floats_are_spread_as_asked() {
     let infinite = values.iter().filter(|&&value| value == f64::NEG_INFINITY).count();
     assert!((infinite as f64 / 1e5 - 0.5).abs() < 0.01);
     assert!(values.iter().all(|&value| value == f64::NEG_INFINITY || (1.0..=2.0).contains(&value)));
-    // Few are alike, in what many threads fill as well.
+    // Few values are equal, also in what several threads fill.
     let mut values = filled("float32", &dense(&[1 << 20]), &|area, chance| area.normal(&NORMAL, chance));
     values.sort_by(f64::total_cmp);
     values.dedup();
@@ -46,7 +46,7 @@ fn equal_seeds_give_equal_contents_wherever_they_lie() {
     let whole = Placed { shape: vec![6, 4], stride: vec![4, 1], offset: 0 };
     let of = |placed: &Placed| filled("float32", placed, &|area, chance| area.normal(&NORMAL, chance));
     assert_eq!(of(&whole), of(&whole));
-    // Of a dimension with stride 0 there is one; gaps are left alone.
+    // A dimension with stride 0 has one element; gaps are left unchanged.
     assert_eq!(of(&Placed { stride: vec![0, 1], ..whole.clone() }).len(), 4);
     let element = Element::of("float32").unwrap();
     let gaps = Placed { stride: vec![8, 2], offset: 1, ..whole };
@@ -160,7 +160,7 @@ fn coarse_numbers_have_ten_bits_of_mantissa() {
     };
     let (up, cut) = (1.0 + 2.0_f64.powi(-10), 2.0_f64.powi(128) - 2.0_f64.powi(117));
     assert_eq!(of("float32", false), [1.0, 1.0, -1.0, -1.0, 0.0, f64::INFINITY, cut, 0.0]);
-    // What would be rounded to infinity stays.
+    // A value that would be rounded to infinity stays.
     assert_eq!(of("float32", true), [1.0, up, -up, -1.0, 0.0, f64::INFINITY, odd[0], 0.0]);
     assert_eq!(of("float64", true), all);
 }
