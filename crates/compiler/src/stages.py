@@ -8,7 +8,7 @@ import re
 import subprocess
 import tempfile
 
-# Columns of tensor memory, as Triton has it.
+# The number of columns of tensor memory, as in Triton.
 TENSOR_MEMORY = 512
 
 
@@ -17,7 +17,7 @@ def compiled(lowering, wanted, say, log, folder):
     may die in it.
     """
     target, options = lowering["target"], lowering["options"]
-    # Whatever Triton would keep, it keeps here, where it is thrown away.
+    # Triton's cache is redirected to a folder that is removed.
     os.environ["TRITON_CACHE_DIR"] = os.environ["TRITON_HOME"] = os.path.join(folder, "cache")
     tempfile.tempdir = folder
     metadata = {"hash": "", "target": target, **options.__dict__}
@@ -71,7 +71,7 @@ def pipeline(lowering):
 
 
 def words(error, log, start):
-    """What an error says, and what MLIR has printed about it."""
+    """The message of an error, with the errors that MLIR has printed."""
     log.seek(start)
     printed = re.findall(r"^[^\n]*?error: (.*)$", log.read().decode(errors="replace"), re.MULTILINE)
     text = re.sub(r"\n?Repro command: .*", "", f"{type(error).__name__}: {error}").strip()
@@ -102,7 +102,7 @@ def listening(printed):
 
 
 def of_ptxas(log, kernel):
-    """Registers, stack and spills of a thread, from what `ptxas -v` says; `{}` when it says nothing about them."""
+    """Registers, stack and spills per thread from the output of `ptxas -v`; `{}` if it contains none."""
     part = re.search(rf"Compiling entry function '{re.escape(kernel)}'(.*?)(?:Compiling entry|\Z)", log, re.DOTALL)
     text = part.group(1) if part else ""
     used = re.search(r"Used (\d+) registers", text)
@@ -112,7 +112,7 @@ def of_ptxas(log, kernel):
     if not used or not frame:
         return {}
     stack, stored = int(frame.group(1)), int(frame.group(2))
-    # What is stored more than once has one place.
+    # Aliases of the same memory count once.
     return {"registers": int(used.group(1)), "stack": stack, "spills": min(stack, stored)}
 
 
@@ -128,7 +128,7 @@ def of_cubin(path, kernel):
 
 
 def of_amdgcn(text):
-    """Vector registers, scratch and spills of a thread, from the description at the end of the assembly."""
+    """Vector registers, scratch and spills per thread, from the metadata at the end of the assembly."""
 
     def number(name):
         found = re.search(rf"^\s*\.{name}:\s*(\d+)", text, re.MULTILINE)
@@ -143,7 +143,7 @@ def of_amdgcn(text):
 
 
 def tool(name, *arguments):
-    """What one of the programs that come with Triton writes; `None` when it does not work."""
+    """The output of one of the programs that come with Triton; `None` if it fails."""
     import triton
 
     path = os.path.join(os.path.dirname(triton.__file__), "backends", "nvidia", "bin", name)

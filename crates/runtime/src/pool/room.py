@@ -23,8 +23,8 @@ def places(cores, gpus):
 
 
 def free(seat):
-    """Who takes much longer than the others has a core for its compiler and little else: some of these hold no
-    place."""
+    """The number of free places. A late candidate needs little more than a core for its compiler, so some late ones
+    hold no place."""
     return seat.places + min(len(seat.late), seat.places // BESIDE) - len(seat.under)
 
 
