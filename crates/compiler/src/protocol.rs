@@ -83,7 +83,7 @@ pub enum Message {
     Answer(Box<Answer>),
 }
 
-/// The answer to a request. Exactly one of the five outcomes `accepted` to `cancelled` is set.
+/// The answer to a request, with one of the five outcomes `accepted` to `cancelled`.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 pub struct Answer {
     /// The id of the request.

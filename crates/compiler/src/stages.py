@@ -112,7 +112,7 @@ def of_ptxas(log, kernel):
     if not used or not frame:
         return {}
     stack, stored = int(frame.group(1)), int(frame.group(2))
-    # Aliases of the same memory count once.
+    # A value that is stored to the stack several times has one slot there, so spills are at most the stack.
     return {"registers": int(used.group(1)), "stack": stack, "spills": min(stack, stored)}
 
 
