@@ -1,5 +1,4 @@
-"""What comes after the front end: Triton's own compiler down to the machine's code, with no GPU. Part of
-`worker.py`."""
+"""The stages after the front end: Triton's own compiler down to machine code, without a GPU. Part of `worker.py`."""
 
 import contextlib
 import inspect
@@ -13,8 +12,8 @@ TENSOR_MEMORY = 512
 
 
 def compiled(lowering, wanted, say, log, folder):
-    """Goes on from the front end. `say` is told the texts that are wanted, and each stage before it begins: the process
-    may die in it.
+    """Runs the stages after the front end. `say` is called with the requested texts, and with each stage before it
+    starts, because the process may die in it.
     """
     target, options = lowering["target"], lowering["options"]
     # Triton's cache is redirected to a folder that is removed.
@@ -61,8 +60,8 @@ def compiled(lowering, wanted, say, log, folder):
 
 
 def pipeline(lowering):
-    """The stages from the front end's on: names and functions. AMD's last one only packs what the one before has
-    written."""
+    """The names and functions of the stages after the front end. AMD's last stage only packs the output of the one
+    before."""
     stages, backend, source = {}, lowering["backend"], lowering["source"]
     takes = len(inspect.signature(backend.add_stages).parameters)
     backend.add_stages(*[stages, lowering["options"], getattr(source, "language", None)][:takes])
@@ -80,8 +79,7 @@ def words(error, log, start):
 
 @contextlib.contextmanager
 def listening(printed):
-    """Notes what programs write to a log of their own, as `ptxas` does when Triton runs it, before Triton removes
-    that."""
+    """Captures the logs of programs that Triton runs, such as `ptxas`, before Triton removes them."""
     run = subprocess.run
 
     def heard(command, *args, **rest):
@@ -117,8 +115,8 @@ def of_ptxas(log, kernel):
 
 
 def of_cubin(path, kernel):
-    """The same from the compiled kernel, which does not tell spills from what else is on the stack, unless there is
-    none."""
+    """The same from the compiled kernel, which does not distinguish spills from other uses of the stack, unless the
+    stack is empty."""
     report = tool("cuobjdump", "--dump-resource-usage", path) or ""
     found = re.search(rf"Function {re.escape(kernel)}:\s*REG:(\d+) STACK:(\d+) SHARED:\d+ LOCAL:(\d+)", report)
     if not found:
@@ -155,8 +153,8 @@ def tool(name, *arguments):
 
 
 def lacking(limit, metadata):
-    """What Triton would say at the launch about memory that the device does not have; `None` when it has, or nobody
-    knows."""
+    """The error that Triton would raise at the launch because of missing device memory; `None` if the memory suffices
+    or is unknown."""
     from triton.runtime.errors import OutOfResources
 
     shared, tensor = metadata.get("shared") or 0, metadata.get("tmem_size") or 0

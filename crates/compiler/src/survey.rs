@@ -131,7 +131,7 @@ impl Survey {
         self.step().is_none()
     }
 
-    /// What is known in the end.
+    /// The resources of all variants.
     #[must_use]
     pub fn resources(self) -> Resources {
         let (device, limits) = (self.question.device.architecture(), self.question.device.limits());
@@ -171,7 +171,8 @@ mod tests {
         triton.Config({'B': 128}, num_warps=8, num_ctas=2)], key=[])\n@triton.jit\ndef k(x, B: tl.constexpr):\n    \
         tl.store(x + tl.arange(0, B), 0)\n";
 
-    /// What is known in the end, and what was asked: `B` and the options; `respond` is told whether all is wanted.
+    /// Runs a survey. Returns its resources and its requests as text: `B` and the options. The argument of `respond` is
+    /// whether a complete compilation is requested.
     fn surveyed(text: &str, device: &str, mut respond: impl FnMut(bool) -> Answer) -> (Resources, Vec<String>) {
         let source = Source::parse(text);
         let module = Module::build(&source);

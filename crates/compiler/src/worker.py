@@ -1,5 +1,4 @@
-"""Asks Triton's front end about kernels, for Warpsmith. Runs in the user's interpreter, which needs Triton and nothing
-else.
+"""The compiler process: it runs Triton's front end for Warpsmith in the user's interpreter, which needs only Triton.
 
 Reads requests from standard input and writes answers to standard output, one JSON object a line (`protocol.rs` has
 their shapes). `serving.py` has the processes, `answers.py` puts what Triton says into the words of an answer, and what

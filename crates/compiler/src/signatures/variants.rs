@@ -17,7 +17,7 @@ use super::{Given, Givens, Guess, Launching, guess, launched};
 const MAX: usize = 64;
 /// The same limit for guessed parameters, whose results are worth less.
 const MAX_GUESSED: usize = 16;
-/// The launch options that count.
+/// The launch options that affect compilation, in the order of the arguments of `triton.Config`.
 pub(super) const OPTIONS: [&str; 4] = ["num_warps", "num_stages", "num_ctas", "maxnreg"];
 
 /// A variant in which a program runs a kernel.
@@ -267,7 +267,7 @@ mod tests {
         (text, module)
     }
 
-    /// Setting, options, `B` and certainty of each way that somebody has said.
+    /// Setting, options, `B` and certainty of each variant from written or recorded facts.
     fn found(text: &str) -> Vec<String> {
         let (text, module) = module_of(text);
         shown(&certain_variants(&module, module.kernel("k").unwrap(), &text, 3))

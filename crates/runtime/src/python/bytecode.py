@@ -42,8 +42,8 @@ def lacking(packages, folder):
 
 
 def made(packages, folder):
-    """A folder for this version of what is installed there, instead of those for others. Python looks at the time
-    and size of a file alone, and files of images may all have one time."""
+    """Creates the folder for the installed versions of these packages and removes those of other versions. Python
+    checks only the time and size of a source file, and all files of an image may have the same time."""
     own = os.path.join(folder, named([os.path.realpath(packages)]))
     place = os.path.join(own, named(sorted(name for name in os.listdir(packages) if name.endswith("-info"))))
     if not os.path.isdir(place):
