@@ -1,4 +1,4 @@
-"""What Triton says, in the words of an answer: errors, where they stand, and types. Part of `worker.py`."""
+"""The conversion of Triton's errors, source locations and types to answers. Part of `worker.py`."""
 
 import ast
 import os
@@ -6,9 +6,9 @@ import re
 
 
 def text_of(error):
-    """The words of an error."""
+    """The message of an error."""
     message = error.error_message if hasattr(error, "error_message") else str(error)
-    # Up to 3.4 it may be an exception as Python writes one.
+    # Up to Triton 3.4 the message may be the `repr` of an exception.
     wrapped = re.fullmatch(r"\w*(?:Error|Exception)\((['\"])(.*)\1,?\)", str(message or ""), re.DOTALL)
     return wrapped.group(2).replace("\\'", "'").replace("\\n", "\n") if wrapped else str(message or "")
 
@@ -22,7 +22,7 @@ def chain_of(error):
 
 
 def places_of(chain, functions):
-    """Where each compilation error of a chain stands: file, line, column, end line, end column; outermost first."""
+    """The place of each compilation error of a chain: file, line, column, end line, end column; outermost first."""
     places = []
     for error in chain:
         node, source = getattr(error, "node", None), getattr(error, "src", None)
@@ -38,20 +38,20 @@ def places_of(chain, functions):
 
 
 def placed(origin, span):
-    """A place in a function as one in its file: lines from 1, columns from 0 in bytes."""
+    """Converts a place in a function to one in its file: lines from 1, columns from 0 in bytes."""
     file, first, indent = origin
     line, column, end, end_column = span
     return [file, line + first - 1, column + indent, end + first - 1, end_column + indent]
 
 
 def refusal(error, functions):
-    """An error of the front end."""
+    """The answer for an error of the front end."""
     chain = chain_of(error)
     if type(error) is RuntimeError and "error encountered during parsing" in str(error):
         return {"error": {"kind": "verify", "message": "", "places": []}}
     inner = [link for link in chain if hasattr(link, "node")]
     if not inner:
-        # Not about the program: what was asked does not fit together.
+        # This error is not about the program: the parts of the request do not fit together.
         return {"unable": f"{type(error).__name__}: {error}"[:2000]}
     root = chain[-1]
     words = text_of(inner[-1])
@@ -63,7 +63,7 @@ def refusal(error, functions):
 
 
 def load_place(error, files):
-    """The line of a file on which Triton refuses to be used so; `None` when the error may be ours, or not Triton's."""
+    """The line of a file that uses Triton in an invalid way; `None` if the error may be ours, or is not Triton's."""
     import traceback
     import triton
 
@@ -74,7 +74,7 @@ def load_place(error, files):
         return None
     is_import = isinstance(error, ImportError) and (error.name or "").split(".")[0] == "triton"
     if not is_import and not any(frame.filename.startswith(home) for frame in frames[own[-1] + 1:]):
-        # A call with wrong arguments does not get as far as Triton.
+        # A call with wrong arguments fails before it enters Triton.
         if not re.match(r"(?:JITFunction\.__init__|jit|autotune|heuristics|Config\.__init__)\(\) ", str(error)):
             return None
     frame = frames[own[-1]]
@@ -84,7 +84,7 @@ def load_place(error, files):
 
 
 def verifier_errors(log, files):
-    """What MLIR has printed: message, file, line and column (from 0)."""
+    """The errors that MLIR has printed: message, file, line and column (from 0)."""
     found = []
     for match in re.finditer(r"^(?:loc\(\"?)?(/[^\n\"]*?\.py)\"?:(\d+):(\d+)\)?: error: (.*)$", log, re.MULTILINE):
         at = files.paths.get(match.group(1))
@@ -94,7 +94,7 @@ def verifier_errors(log, files):
 
 
 def scalar(kind):
-    """A dtype as Warpsmith writes it: `int32`, `fp16`, `*fp32`."""
+    """The text of a scalar type: `int32`, `fp16`, `*fp32`."""
     if hasattr(kind, "element_ty") and not kind.is_block():
         inner = kind.element_ty
         return "*" + (type_of(inner) if inner.is_block() else scalar(inner))
@@ -102,14 +102,14 @@ def scalar(kind):
 
 
 def type_of(kind):
-    """A type: `fp16[64, 32]`."""
+    """The text of a type: `fp16[64, 32]`."""
     if kind.is_block():
         return scalar(kind.element_ty) + "[" + ", ".join(str(getattr(n, "value", n)) for n in kind.shape) + "]"
     return scalar(kind)
 
 
 def describe(value):
-    """The type of a run-time value; `None` for everything else."""
+    """The text of the type of a run-time value; `None` for any other value."""
     import triton.language.core as core
 
     if isinstance(value, core.tensor):
@@ -120,7 +120,7 @@ def describe(value):
 
 
 def watch(records):
-    """Notes the type of each expression that the front end visits, by function."""
+    """Records the type of each expression that the front end visits, by function."""
     from triton.compiler.code_generator import CodeGenerator
 
     visit = CodeGenerator.visit
@@ -131,7 +131,7 @@ def watch(records):
             try:
                 kind = describe(value)
             except Exception:
-                # To watch must change nothing.
+                # An error of the recording must not change the result.
                 kind = None
             if kind is not None:
                 function = getattr(self, "jit_fn", None)

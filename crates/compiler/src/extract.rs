@@ -1,5 +1,6 @@
-//! What of a file a kernel needs: itself, the functions and constants that it uses, and the imports of those.
-//! Everything else is left out, so that no torch and no GPU is needed to load it, and edits elsewhere change nothing.
+//! The slice of a file that a kernel needs: the kernel itself, the functions and constants that it uses, and their
+//! imports. Everything else is left out, so that loading needs neither torch nor a GPU, and edits elsewhere have no
+//! effect.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
@@ -9,7 +10,7 @@ use serde::Serialize;
 use model::kernel::{Kernel, Link, Links, Module, Statement};
 use model::syntax::Source;
 
-/// Modules whose import does nothing that needs a GPU or more than Python and Triton.
+/// Modules that can be imported without a GPU and with only Python and Triton installed.
 const HARMLESS: &[&str] = &[
     "__future__",
     "abc",
@@ -36,8 +37,8 @@ const HARMLESS: &[&str] = &[
     "warnings",
 ];
 
-/// Parts of names of what is not so on the usual machine: an NVIDIA GPU under Linux, of a generation that needs no
-/// special treatment.
+/// Parts of names of conditions that are false on the usual machine, which has an NVIDIA GPU under Linux of a
+/// generation that needs no special treatment.
 const UNUSUAL: &[&str] = &[
     "amd",
     "ascend",
@@ -61,43 +62,43 @@ const UNUSUAL: &[&str] = &[
     "xpu",
 ];
 
-/// A file as it is sent to the compiler.
+/// A file as it is sent to the compiler process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Extracted {
-    /// The file, by its number in [`Links`]; `None` for the kernel's own.
+    /// The index of the file in [`Links`]; `None` for the kernel's own file.
     pub file: Option<usize>,
-    /// The lines that are left, as they stand in the original.
+    /// The lines that are kept, unchanged.
     pub text: String,
-    /// The numbers, from 0, that these lines have in the original.
+    /// The original numbers of these lines, from 0.
     pub lines: Vec<u32>,
-    /// Names that would take more of the user's code, which are only asked whether they are true (`if IS_NVIDIA:`):
-    /// what they are is a guess, and so are errors.
+    /// Names that would need more of the user's code and of which only the truth value is used (`if IS_NVIDIA:`). Their
+    /// values are guesses, so errors may be wrong.
     pub assumed: Vec<Assumed>,
-    /// Names that it imports from other extracted files: the name, the number of the file among the extracted ones, and
-    /// the member there (`None` for the file itself).
+    /// Names that it imports from other extracted files: the name, the index of the extracted file, and the member
+    /// there (`None` for the file itself).
     pub imports: Vec<(String, usize, Option<String>)>,
 }
 
-/// A name that is as true as it is on the usual machine.
+/// A name whose truth value is assumed to be that on the usual machine.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
 pub struct Assumed {
     /// The name.
     pub name: String,
-    /// Whether it is true.
+    /// The assumed truth value.
     pub truth: bool,
-    /// Whether it is called to find out.
+    /// Whether the name is called to get the truth value.
     pub is_called: bool,
 }
 
 impl Extracted {
-    /// A file as it is, with nothing left out.
+    /// A file with all of its lines.
     pub(super) fn whole(source: &Source) -> Self {
         let text = source.text().to_string();
         let lines = (0..).zip(text.split_inclusive('\n')).map(|(number, _)| number).collect();
         Self { file: None, text, lines, assumed: Vec::new(), imports: Vec::new() }
     }
 
-    /// The text with each line where it is in the original.
+    /// The same file with each line at its original line number.
     #[must_use]
     pub fn in_place(&self) -> Self {
         let (mut text, mut next) = (String::new(), 0);
@@ -113,10 +114,10 @@ impl Extracted {
     }
 }
 
-/// The files that `kernel` of `source` needs, its own first.
+/// The slices of the files that `kernel` of `source` needs, its own file first.
 ///
 /// # Errors
-/// The names that are needed and cannot be had without running more of the user's code.
+/// Returns the names that are needed and not available without running more of the user's code.
 pub fn extract(source: &Source, module: &Module, kernel: &Kernel) -> Result<Vec<Extracted>, Vec<String>> {
     let mut extraction = Extraction { links: module.links(), files: Vec::new(), missing: BTreeSet::new() };
     extraction.files.push(File::new(None, source.clone()));
@@ -144,7 +145,7 @@ struct File {
     states: Vec<State>,
     by_name: HashMap<String, Vec<usize>>,
     imports: Vec<(String, usize, Option<String>)>,
-    /// Names of which only the truth is wanted, and whether they are called for it.
+    /// Names of which only the truth value is used, and whether they are called for it.
     assumed: BTreeMap<String, bool>,
 }
 
@@ -155,7 +156,7 @@ struct Extraction<'a> {
 }
 
 impl Extraction<'_> {
-    /// Makes a name available. Returns whether that could be done.
+    /// Makes a name available. Returns whether that succeeded.
     fn need(&mut self, file: usize, name: &str) -> bool {
         if self.files[file].imports.iter().any(|(known, ..)| known == name) {
             return true;
@@ -174,7 +175,7 @@ impl Extraction<'_> {
         is_there
     }
 
-    /// Makes a name available of which only the truth is wanted.
+    /// Makes a name available of which only the truth value is used.
     fn ask(&mut self, file: usize, name: &str, is_called: bool) -> bool {
         let missing = self.missing.clone();
         if !self.need(file, name) {
@@ -192,7 +193,7 @@ impl Extraction<'_> {
         let Some(other) = self.file(of) else { return false };
         self.files[file].imports.push((name.to_owned(), other, member.clone()));
         let Some(member) = member else {
-            // Which of its members are used is not asked; what cannot be had of them is left out.
+            // The members that are used are unknown, so all are included; unavailable ones are left out.
             let missing = self.missing.clone();
             for statement in 0..self.files[other].statements.len() {
                 if !self.files[other].statements[statement].is_import {
@@ -205,7 +206,7 @@ impl Extraction<'_> {
         self.need(other, &member)
     }
 
-    /// The number, among the extracted ones, of a linked file.
+    /// The index of a linked file among the extracted ones.
     fn file(&mut self, at: usize) -> Option<usize> {
         if let Some(known) = self.files.iter().position(|file| file.at == Some(at)) {
             return Some(known);
@@ -215,13 +216,13 @@ impl Extraction<'_> {
         Some(self.files.len() - 1)
     }
 
-    /// Keeps a statement and what it needs. Returns whether that could be done.
+    /// Keeps a statement and what it needs. Returns whether that succeeded.
     fn include(&mut self, file: usize, at: usize) -> bool {
         let this = &mut self.files[file];
         if this.states[at] != State::Unknown {
             return this.states[at] == State::Included;
         }
-        // Functions may call each other in a circle.
+        // Functions may be mutually recursive.
         this.states[at] = State::Included;
         if let Some(parent) = this.statements[at].parent
             && !self.include(file, parent)
@@ -263,7 +264,7 @@ impl File {
         let text = self.source.text();
         let mut kept = vec![false; text.len()];
         let is_included = |at: usize| self.states[at] == State::Included;
-        // A branch must not be empty: there, a number stands for what is left out.
+        // A branch must not be empty, so a number replaces what is left out.
         let mut numbers = HashSet::new();
         for (at, statement) in self.statements.iter().enumerate() {
             let span = statement.span;
@@ -281,7 +282,7 @@ impl File {
             start = span.end;
             if kept[span.clone()].contains(&true) || span.clone().any(|at| numbers.contains(&at)) {
                 let ending = line.trim_end_matches(['\r', '\n']).len();
-                // A blank is as long as the byte that it stands for: columns are counted in bytes.
+                // Each dropped byte becomes a blank, because columns are counted in bytes.
                 let chars = line.char_indices().flat_map(|(at, c)| {
                     let first = match kept[span.start + at] || at >= ending {
                         true => return vec![c],

@@ -1,4 +1,4 @@
-//! A kernel's whole compile for somebody who wants to read what comes of it.
+//! Complete compilations of a kernel, whose intermediate representations and assembly are shown to the user.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -19,10 +19,10 @@ use super::question::{Device, Question, Settled, is_certain_whatever};
 use super::signatures::{Certainty, Constant, Guess, Variant, certain_variants, guessed_variants, usual_stages};
 use super::verdict::said;
 
-/// How long a whole compile may take: large ones take some seconds.
+/// The time limit of a complete compilation in seconds; large kernels take some seconds.
 const SECONDS: f64 = 120.0;
 
-/// A question for the text of a stage.
+/// A request for the text of a compilation stage.
 #[derive(Clone, Debug)]
 pub struct Inspection {
     source: Source,
@@ -30,50 +30,50 @@ pub struct Inspection {
     question: Question,
     stage: Stage,
     sources: Vec<(String, Arc<str>)>,
-    /// What to compile it with, best first: parameters and options.
+    /// The parameters and options to compile it with, best first.
     ways: Vec<Way>,
     next: usize,
-    /// Why the first way was no way.
+    /// Why the first of them failed.
     refused: Option<Failure>,
 }
 
-/// Parameters, and options of the back end that are not as usual.
+/// Parameters, and options of the back end that differ from its defaults.
 type Way = (Guess, BTreeMap<String, i64>);
 
-/// What is to be shown of a kernel.
+/// Which compilation of a kernel to show.
 #[derive(Clone, Debug)]
 pub struct Wanted {
-    /// What becomes of it.
+    /// The stage to show.
     pub stage: Stage,
-    /// In which of the ways that the program runs it, from 1.
+    /// The number of the variant in which the program runs the kernel, from 1.
     pub config: Option<usize>,
-    /// For what.
+    /// The device to compile for.
     pub device: Device,
-    /// By which release.
+    /// The version of Triton.
     pub triton: Version,
 }
 
-/// What a kernel becomes.
+/// The text of a compilation stage, with what is needed to annotate it.
 #[derive(Clone, Debug)]
 pub struct Listing {
-    /// How it was compiled, and what it takes: a few lines.
+    /// A few lines about how it was compiled and its resources.
     pub notes: Vec<String>,
-    /// As Triton writes it.
+    /// The text as Triton prints it.
     pub raw: String,
     stage: Stage,
     sources: Vec<(String, Arc<str>)>,
 }
 
-/// Why there is no text.
+/// An error: why there is no text.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Failure(pub String);
 
 impl Inspection {
-    /// The question about `kernel` in the file `path`.
+    /// The request for `kernel` in the file `path`.
     ///
     /// # Errors
-    /// Why it cannot be asked.
+    /// Returns a [`Failure`] when the kernel cannot be compiled by itself.
     pub fn new(
         source: &Source,
         module: &Module,
@@ -90,7 +90,7 @@ impl Inspection {
         }
         let unasked = |why| Failure(format!("`{name}` cannot be compiled by itself: {why}"));
         let mut question = Question::of(source, module, kernel, device).map_err(unasked)?;
-        // Triton tells lines of the files that it sees.
+        // Triton reports lines of the files that it gets, so these must be the original ones.
         question.extracted = question.extracted.iter().map(Extracted::in_place).collect();
         let ways = ways(source, module, kernel, &question.guesses, wanted)?;
         let linked = |file: &Extracted| match file.file {
@@ -104,7 +104,7 @@ impl Inspection {
         Ok(Self { source, module, question, stage: *stage, sources, ways, next: 0, refused: None })
     }
 
-    /// What is to be asked next, under this number.
+    /// The next request to send, with this id; `None` if there is none left.
     #[must_use]
     pub fn request(&self, id: u64) -> Option<Request> {
         let (guess, options) = self.ways.get(self.next)?;
@@ -119,10 +119,11 @@ impl Inspection {
         Some(request)
     }
 
-    /// Takes in the answer to [`Self::request`] from this Triton. Returns what came of it, unless more must be asked.
+    /// Handles the answer to [`Self::request`] from this version of Triton. Returns the result unless another request
+    /// is needed.
     ///
     /// # Errors
-    /// Why the kernel does not get to the stage.
+    /// Returns a [`Failure`] when the kernel does not reach the stage.
     pub fn hear(&mut self, answer: Answer, triton: &str) -> Option<Result<Listing, Failure>> {
         let (guess, options) = self.ways.get(self.next)?.clone();
         self.next += 1;
@@ -171,7 +172,7 @@ impl Inspection {
         Ok(Listing { notes, raw, stage: self.stage, sources: self.sources.clone() })
     }
 
-    /// What parameters are, as in a comment; with `:16` what is a multiple of that.
+    /// The parameters in the syntax of a signature comment, with `:16` for multiples of 16.
     fn signature(&self, guess: &Guess) -> String {
         let kernel = self.module.kernel(&self.question.kernel);
         let given = kernel.iter().flat_map(|kernel| &kernel.params).filter_map(|param| {
@@ -185,7 +186,7 @@ impl Inspection {
         given.collect::<Vec<_>>().join(" ")
     }
 
-    /// What a refusal says, with its place.
+    /// The message of a rejection, with its place.
     fn failure(&self, answer: Answer) -> Failure {
         let name = &self.question.kernel;
         if let Some(how) = answer.crashed {
@@ -210,14 +211,14 @@ impl Inspection {
 }
 
 impl Listing {
-    /// The text with the lines of the source that its parts come from.
+    /// The text, annotated with the source lines of its parts.
     #[must_use]
     pub fn annotated(&self) -> String {
         let sources: &Sources = &self.sources;
         annotated(self.stage, &self.raw, sources)
     }
 
-    /// The notes as comments, and the annotated text: a file that explains itself.
+    /// The notes as comments, followed by the annotated text.
     #[must_use]
     pub fn whole(&self) -> String {
         let mut whole = String::new();
@@ -228,7 +229,7 @@ impl Listing {
     }
 }
 
-/// The ways to compile a kernel, of each signature that it may have one.
+/// The parameters and options to compile a kernel with, one for each possible signature.
 fn ways(
     source: &Source,
     module: &Module,

@@ -1,8 +1,8 @@
-//! Triton itself as a second opinion: its front end, asked in the background in the user's own interpreter.
+//! The compiler tier: Triton's own front end, which checks kernels in the background in the user's interpreter.
 //!
-//! - [`extract`]: what of the user's files a kernel needs,
-//! - [`guesses`]: what types and values it is lowered with,
-//! - [`Process`]: the process that is asked ([`protocol`] has the words; `worker.py` is what runs there).
+//! - [`extract`]: the parts of the user's files that a kernel needs,
+//! - [`guesses`]: the types and values with which a kernel is lowered,
+//! - [`Process`]: the process that runs Triton ([`protocol`] has its messages; `worker.py` runs in it).
 
 mod extract;
 mod inspection;

@@ -1,4 +1,4 @@
-//! What Triton says, in terms of the user's files.
+//! Triton's answers, mapped to positions in the user's files.
 
 use std::path::PathBuf;
 
@@ -8,48 +8,48 @@ use model::syntax::{Source, Span};
 use super::extract::Extracted;
 use super::protocol::{Answer, Refusal};
 
-/// What Triton thinks of a kernel.
+/// Triton's verdict about a kernel.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Opinion {
-    /// It compiles. With the expressions that were compiled and their types, where there is one for all rounds of
+    /// Triton compiles the kernel. The expressions have their types, if the type is the same in all iterations of
     /// loops.
     Accepts(Vec<(Span, Option<String>)>),
-    /// It does not.
+    /// Triton rejects the kernel.
     Refuses(Complaint),
-    /// Nobody can tell, for this reason.
+    /// The verdict is unknown, for this reason.
     Unknown(String),
 }
 
-/// What Triton says no to.
+/// An error of Triton.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Complaint {
-    /// Where, in the kernel's file.
+    /// The span of the error in the kernel's file.
     pub span: Span,
-    /// What it says.
+    /// The message.
     pub message: String,
-    /// The calls on the way there, and the place in a helper of another file.
+    /// The calls that lead to the error, and its place in a helper of another file.
     pub related: Vec<Place>,
 }
 
-/// A place that explains a complaint.
+/// A related place of an error.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Place {
-    /// The file; `None` for the kernel's own.
+    /// The file; `None` for the kernel's own file.
     pub file: Option<PathBuf>,
-    /// Where in it.
+    /// The span in the file.
     pub span: Span,
-    /// What is to be seen there.
+    /// How the place is related to the error.
     pub message: String,
 }
 
-/// The files of a question, as they are now.
+/// The current files of a question.
 #[derive(Clone, Copy, Debug)]
 pub struct Files<'a> {
     /// The kernel's file.
     pub source: &'a Source,
-    /// What it imports.
+    /// The files that it imports.
     pub links: &'a Links,
-    /// What was sent of them.
+    /// The slices that were sent to the compiler process.
     pub extracted: &'a [Extracted],
 }
 
@@ -66,7 +66,7 @@ impl Files<'_> {
         Some(self.links.files().get(linked)?.path.clone())
     }
 
-    /// The byte at a line (from 1) and a column (in bytes) of what was sent.
+    /// The byte offset in the original file of a line (from 1) and a column (in bytes) of a slice.
     fn offset(&self, file: usize, line: u32, column: u32) -> Option<usize> {
         let sent = self.extracted.get(file)?;
         let line = *sent.lines.get(line.checked_sub(1)? as usize)?;
@@ -84,14 +84,14 @@ impl Files<'_> {
         (start <= end).then(|| self.first_line(file, Span::new(start, end)))
     }
 
-    /// What of a span stands on its first line: a whole loop is not underlined.
+    /// The part of a span on its first line, so that no whole loop is underlined.
     fn first_line(&self, file: usize, span: Span) -> Span {
         let text = self.text(file).and_then(|text| text.get(span.start..span.end)).unwrap_or("");
         let length = text.find(['\r', '\n']).unwrap_or(text.len());
         Span::new(span.start, span.start + length)
     }
 
-    /// From a place to the end of its line.
+    /// The span from a position to the end of its line.
     fn rest_of_line(&self, file: usize, line: u32, column: u32) -> Option<Span> {
         let start = self.offset(file, line, column)?;
         let rest = self.text(file)?.get(start..)?;
@@ -100,7 +100,7 @@ impl Files<'_> {
     }
 }
 
-/// What an answer means. `head` is where the kernel's name stands: for what has no better place.
+/// Converts an answer. `head` is the span of the kernel's name, which is used for errors without a better place.
 #[must_use]
 pub fn opinion(answer: &Answer, files: Files<'_>, head: Span) -> Opinion {
     if answer.accepted {
@@ -138,7 +138,7 @@ fn complaint(error: &Refusal, files: Files<'_>, head: Span) -> Option<Complaint>
     if error.places.is_empty() {
         return Some(Complaint { span: head, message, related: Vec::new() });
     }
-    // The innermost place in this file; what calls it, and what lies further in, explain it.
+    // The error is shown at the innermost place in this file; outer and inner places are related.
     let here = error.places.iter().rposition(|place| place.0 == 0)?;
     let related = error.places.iter().enumerate().filter(|(at, _)| *at != here).filter_map(|(at, place)| {
         let message = if at < here { "called from here" } else { "the error is in here" };
@@ -147,7 +147,7 @@ fn complaint(error: &Refusal, files: Files<'_>, head: Span) -> Option<Complaint>
     Some(Complaint { span: files.span(error.places[here])?, message, related: related.collect() })
 }
 
-/// The words of an error, each line once.
+/// The message of an error without repeated lines.
 fn plain(message: &str) -> String {
     let mut lines: Vec<&str> = Vec::new();
     for line in message.lines().map(str::trim_end).filter(|line| !line.is_empty()) {
@@ -171,7 +171,7 @@ mod tests {
         let module = Module::build(&source);
         let kernel = module.kernel("k").unwrap();
         let extracted = extract(&source, &module, kernel).unwrap();
-        // Sent are: two imports, the helper on lines 3 to 5, the kernel on lines 6 to 9.
+        // The slice has two imports, the helper on lines 3 to 5 and the kernel on lines 6 to 9.
         assert_eq!(extracted[0].lines, [1, 2, 6, 7, 8, 10, 11, 12, 13]);
         opinion(answer, Files { source: &source, links: module.links(), extracted: &extracted }, kernel.name_span)
     }

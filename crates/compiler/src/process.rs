@@ -1,4 +1,4 @@
-//! The process in the user's interpreter that asks Triton's front end.
+//! The process in the user's interpreter that runs Triton's front end.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use runtime::python::{BYTECODE, ScriptError, end_within, unpack_scripts};
 
 use super::protocol::{Message, Request};
 
-/// The program: its files and their texts, the one that is started first.
+/// The Python files of the program with their texts; the first is the one to start.
 const SCRIPTS: &[(&str, &str)] = &[
     ("warpsmith_compiler.py", include_str!("worker.py")),
     ("warpsmith_serving.py", include_str!("serving.py")),
@@ -20,49 +20,49 @@ const SCRIPTS: &[(&str, &str)] = &[
     BYTECODE,
 ];
 
-/// Why the process does not start.
+/// Why the process cannot be started.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// There is no place for the script.
+    /// The Python files cannot be written.
     #[error(transparent)]
     Script(#[from] ScriptError),
-    /// The interpreter does not start.
+    /// The interpreter cannot be started.
     #[error("cannot start {python}: {source}; set `python` in warpsmith.toml to the project's interpreter")]
     Python {
         /// The interpreter.
         python: PathBuf,
-        /// What the system said.
+        /// The operating system's error.
         source: io::Error,
     },
 }
 
-/// What is heard of a process.
+/// An event of a process.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Heard {
-    /// It says something.
+    /// It sent a message.
     Said(Message),
-    /// It is gone.
+    /// It has ended.
     Ended,
 }
 
-/// So long a process may take to end what it has started and to remove its files.
+/// The time limit for a process to end its children and remove its files.
 const END_LIMIT: Duration = Duration::from_secs(2);
 
-/// A running process. It ends, with what it started, when dropped.
+/// A running process. When dropped, it ends with all processes that it started.
 #[derive(Debug)]
 pub struct Process {
-    /// Until it is dropped.
+    /// The child process; taken when dropped.
     child: Option<Child>,
     lines: Option<Sender<Vec<u8>>>,
     id: u32,
 }
 
 impl Process {
-    /// Starts the process, which with all that it starts uses so many processor cores (0 means half of them); `hear` is
-    /// called, on a thread of its own, for everything that is heard of it, [`Heard::Ended`] last.
+    /// Starts the process. It and its children use `cores` processor cores; 0 means half of them. `hear` is called for
+    /// each event, on a thread of its own; the last event is [`Heard::Ended`].
     ///
     /// # Errors
-    /// [`StartError`] says what to do.
+    /// Returns [`StartError`] when the process cannot be started.
     pub fn start(python: &Path, cores: usize, hear: impl Fn(Heard) + Send + 'static) -> Result<Self, StartError> {
         let script = unpack_scripts("compiler", SCRIPTS)?;
         let failed = |source| StartError::Python { python: python.to_owned(), source };
@@ -72,13 +72,13 @@ impl Process {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
-            // Of the environment Triton's own switches count, but nothing is compiled for the user here.
+            // Triton's own environment variables apply, except for the interpreter, which would not compile.
             .env_remove("TRITON_INTERPRET")
             .spawn()
             .map_err(failed)?;
         let (stdin, stdout) = (child.stdin.take(), child.stdout.take());
         let (lines, waiting) = channel::<Vec<u8>>();
-        // Nobody waits for a process that does not read.
+        // A thread writes the requests, so that a process that does not read blocks no other thread.
         thread::spawn(move || {
             let Some(mut stdin) = stdin else { return };
             while let Ok(line) = waiting.recv() {
@@ -101,12 +101,12 @@ impl Process {
         Ok(Self { child: Some(child), lines: Some(lines), id })
     }
 
-    /// Asks for a kernel.
+    /// Sends a request.
     pub fn ask(&self, request: &Request) {
         self.send(serde_json::to_vec(request));
     }
 
-    /// Takes a question back. It is answered, too: as cancelled, unless the answer was faster.
+    /// Cancels a request. It is still answered: as cancelled, unless its answer was faster.
     pub fn cancel(&self, id: u64) {
         self.send(serde_json::to_vec(&serde_json::json!({ "cancel": id })));
     }
@@ -115,14 +115,14 @@ impl Process {
         match line {
             Ok(mut line) => {
                 line.push(b'\n');
-                // A process that is gone has told so.
+                // If the process has ended, `Heard::Ended` reports that.
                 let _ = self.lines.as_ref().map(|lines| lines.send(line));
             }
             Err(error) => tracing::error!(%error, "a question to the compiler cannot be written"),
         }
     }
 
-    /// The number of the process.
+    /// The process id.
     #[must_use]
     pub fn id(&self) -> u32 {
         self.id
@@ -131,10 +131,10 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // Where there is nothing more to read it ends by itself; when it is killed, its folders stay.
+        // It ends by itself at the end of its input. If it is killed, its folders remain.
         drop(self.lines.take());
         if let Some(child) = self.child.take() {
-            // Killed, it takes its children with it.
+            // If it is killed, its children end with it.
             thread::spawn(move || end_within(child, END_LIMIT));
         }
     }

@@ -1,21 +1,20 @@
-//! A question as one file that can be asked about again, by anybody: what was cut out, with a comment for its
-//! signature.
+//! Self-contained reproducers of questions: one file with the slice of a kernel and a signature comment.
 
 use super::protocol::{Answer, Refusal};
 use super::question::Question;
 use super::signatures::{Constant, Guess};
 
-/// A file by itself, of which one kernel was lowered.
+/// A self-contained file, of which one kernel was lowered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Program {
-    /// Its text.
+    /// The text of the file.
     pub text: String,
-    /// How many bytes stand before what was sent.
+    /// The number of bytes before the slice that was sent.
     before: usize,
 }
 
 impl Program {
-    /// The program of a question under a guess; `None` when one file and a comment cannot say it all.
+    /// The reproducer of a question under a guess; `None` if one file and a comment cannot express it.
     #[must_use]
     pub fn of(question: &Question, guess: &Guess) -> Option<Self> {
         let [file] = question.extracted.as_slice() else { return None };
@@ -29,7 +28,7 @@ impl Program {
         Some(Self { before: head.len(), text: head + &file.text })
     }
 
-    /// Where in the text an error has its place, in bytes, if it has one.
+    /// The start and end of an error's place in the text, in bytes, if it has one.
     #[must_use]
     pub fn place(&self, error: &Refusal) -> Option<(usize, usize)> {
         if let Some((_, 0, line, column)) = error.verifier.first() {
@@ -42,7 +41,7 @@ impl Program {
         (start <= end).then_some((start, end))
     }
 
-    /// The byte at a line (from 1) and a column (in bytes) of what was sent.
+    /// The byte offset of a line (from 1) and a column (in bytes) of the slice that was sent.
     fn offset(&self, line: u32, column: u32) -> Option<usize> {
         let sent = &self.text[self.before..];
         let start = match line.checked_sub(1)? {
@@ -54,7 +53,7 @@ impl Program {
     }
 }
 
-/// What an answer says no with: the exception behind it and its message.
+/// The error of an answer, if any: the type of the exception and its message.
 #[must_use]
 pub fn error_of(answer: &Answer) -> Option<(&str, &str)> {
     let error = answer.error.as_ref()?;
@@ -62,7 +61,7 @@ pub fn error_of(answer: &Answer) -> Option<(&str, &str)> {
     Some((error.kind.as_str(), message))
 }
 
-/// A value as a comment has it.
+/// A value in the syntax of a signature comment.
 fn written(value: &Constant) -> Option<String> {
     Some(match value {
         Constant::None => "None".to_owned(),
@@ -87,7 +86,7 @@ mod tests {
         B=64 F=True K=\"a b\" E=1e-5 D=tl.float16 O=None\n@triton.jit\ndef k(x, n, B: tl.constexpr, F: tl.constexpr, K: tl.constexpr, E: tl.constexpr, D: \
         tl.constexpr, O: tl.constexpr):\n    y = tl.load(x + oops)\n";
 
-    /// What was asked once can be asked again, of the program by itself.
+    /// A reproducer leads to the same question again.
     #[test]
     fn a_program_says_the_same_again() {
         let source = Source::parse(TEXT);

@@ -1,4 +1,4 @@
-//! What is asked of the compiler's process and what it answers: one JSON object a line. `worker.py` is the other side.
+//! The messages between the server and the compiler process, one JSON object per line. `worker.py` is the other side.
 
 use std::collections::BTreeMap;
 
@@ -7,146 +7,147 @@ use serde_json::Value as Json;
 
 use super::extract::Assumed;
 
-/// A kernel to lower.
+/// A request to lower a kernel.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Request {
-    /// Chosen by who asks.
+    /// The id of the request, chosen by the sender.
     pub id: u64,
-    /// The files that it needs, its own first.
+    /// The files that the kernel needs, its own first.
     pub files: Vec<SourceFile>,
-    /// Its name.
+    /// The name of the kernel's function.
     pub kernel: String,
     /// The types of run-time parameters: `*fp16`, `i32`.
     pub signature: BTreeMap<String, String>,
-    /// The values of compile-time parameters; see `constant` in `worker.py`.
+    /// The values of compile-time parameters, in the format of `constant` in `worker.py`.
     pub constexprs: BTreeMap<String, Json>,
-    /// Parameters that are multiples of 16.
+    /// The parameters that are multiples of 16.
     pub aligned: Vec<String>,
-    /// Back end, architecture and lanes of a warp: `("cuda", 90, 32)`.
+    /// Back end, architecture and lanes per warp: `("cuda", 90, 32)`.
     pub target: (String, Json, u32),
     /// Options of the back end.
     pub options: BTreeMap<String, Json>,
-    /// Whether the types of expressions are wanted.
+    /// Whether the answer has the types of expressions.
     pub types: bool,
-    /// What is wanted beyond the front end.
+    /// The complete compilation after the front end, if requested.
     pub full: Option<Full>,
-    /// How long it may take.
+    /// The time limit in seconds.
     pub seconds: f64,
-    /// Whether a process may serve it that has served others: only without types, without the whole compile, and
-    /// without files that are imported as they are.
+    /// Whether a process that has served other requests may serve this one. That requires a request without types,
+    /// without a complete compilation and without files that are imported as they are.
     pub in_series: bool,
 }
 
-/// The whole compile, down to the machine's code.
+/// A complete compilation to machine code.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Full {
-    /// The stages whose texts are wanted: `ttir`, `ttgir`, `llir`, `ptx`, `sass`, `amdgcn`.
+    /// The stages whose texts are requested: `ttir`, `ttgir`, `llir`, `ptx`, `sass`, `amdgcn`.
     pub stages: Vec<String>,
-    /// Bytes of shared memory that a program may have, where that is known.
+    /// The limit of shared memory per program in bytes, if known.
     pub shared: Option<u32>,
 }
 
-/// A file, cut down to what is needed.
+/// The slice of a file that a kernel needs.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct SourceFile {
-    /// What it is called, without folder and ending.
+    /// The name of the file, without folder and extension.
     pub name: String,
-    /// Its text.
+    /// The text of the slice.
     pub text: String,
-    /// Names that it takes from other files of the request: name, number of the file, member.
+    /// Names that it imports from other files of the request: name, index of the file, member.
     pub imports: Vec<(String, usize, Option<String>)>,
     /// Names that have a value before the file runs.
     pub assumed: Vec<Assumed>,
-    /// Where Triton is to believe that it stands.
+    /// The path that Triton sees.
     pub path: Option<String>,
-    /// Whether it is not cut down: the file at `path` itself is imported, if it has this text.
+    /// Whether the file at `path` itself is imported instead of a slice. Its text must then be the same.
     pub is_imported: bool,
 }
 
-/// What the process says.
+/// A message of the process.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(untagged)]
 pub enum Message {
-    /// It can be asked.
+    /// The process is ready for requests.
     Ready {
         /// Triton's version.
         ready: String,
         /// Python's version.
         python: String,
     },
-    /// It cannot work, and ends.
+    /// The process cannot work, and ends.
     Unfit {
-        /// Why.
+        /// The reason, for the user.
         unfit: String,
     },
-    /// An answer.
+    /// The answer to a request.
     Answer(Box<Answer>),
 }
 
-/// The answer to a request: one of the first five.
+/// The answer to a request, with one of the five outcomes `accepted` to `cancelled`.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 pub struct Answer {
-    /// That of the request.
+    /// The id of the request.
     pub id: u64,
-    /// Triton takes it.
+    /// Triton's front end accepts the kernel.
     #[serde(default)]
     pub accepted: bool,
-    /// Triton says no.
+    /// Triton's front end rejects the kernel with this error.
     pub error: Option<Refusal>,
-    /// It could not be asked: what was sent does not fit together.
+    /// The request was invalid, for this reason.
     pub unable: Option<String>,
-    /// The process that asked died.
+    /// The process that served the request died; how.
     pub crashed: Option<String>,
-    /// Nobody wants to know any more.
+    /// The request was cancelled.
     #[serde(default)]
     pub cancelled: bool,
-    /// The types of run-time values: place and type, several where loops or helpers make it several.
+    /// The types of run-time values: place and types. There are several types if loops or helpers produce several.
     #[serde(default)]
     pub types: Vec<(usize, u32, u32, u32, u32, Vec<String>)>,
-    /// What came after the front end, when it was asked for and the front end takes the kernel.
+    /// The result of the complete compilation, if requested and if the front end accepts the kernel.
     pub compiled: Option<Box<Compiled>>,
 }
 
-/// A kernel compiled down to the machine's code, or as far as that goes.
+/// A kernel compiled to machine code, or as far as compilation succeeds.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct Compiled {
-    /// Registers of a thread; on AMD's devices the vector registers.
+    /// Registers per thread; on AMD devices the vector registers.
     pub registers: Option<u32>,
-    /// Bytes of local memory that a thread needs because registers ran out. (`n_spills` of a launched kernel is all its
-    /// local memory in units of 4 bytes: a quarter of [`Self::stack`].)
+    /// Spilled registers per thread, in bytes of local memory. (`n_spills` of a launched kernel is all of its local
+    /// memory in units of 4 bytes: a quarter of [`Self::stack`].)
     pub spills: Option<u32>,
-    /// Bytes of local memory of a thread: what is spilled, arrays, arguments of calls.
+    /// Local memory per thread in bytes: spills, arrays, arguments of calls.
     pub stack: Option<u32>,
-    /// Bytes of shared memory of a program; 0 also where no stage has told.
+    /// Shared memory per program in bytes; 0 also if no stage has reported it.
     pub shared: u32,
-    /// Warps of a program. More than asked for, where Triton adds some for specialized work.
+    /// Warps per program. These are more than requested if Triton adds some for warp specialization.
     pub warps: u32,
-    /// The texts that were asked for, as far as there are any.
+    /// The requested texts, as far as they exist.
     pub stages: BTreeMap<String, String>,
-    /// Why it went no further.
+    /// Why compilation stopped, if it did.
     pub failed: Option<Failed>,
 }
 
-/// What stands against a kernel behind the front end.
+/// A failure of compilation after the front end.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct Failed {
-    /// In which stage: a name of Triton's, `sass`, or `launch` when the device has too little memory for it.
+    /// The stage that failed: Triton's name of it, `sass`, or `launch` if the device has too little memory for the
+    /// kernel.
     pub stage: String,
-    /// What Triton, MLIR or `ptxas` says; of a process that died or took too long, how.
+    /// The message of Triton, MLIR or `ptxas`, or how the process died or that it timed out.
     pub message: String,
 }
 
-/// Why Triton says no.
+/// An error of Triton's front end.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 pub struct Refusal {
-    /// The type of the exception behind it; `verify` when the program did not pass the verifier.
+    /// The type of the underlying exception; `verify` if the program did not pass the verifier.
     pub kind: String,
-    /// What it says.
+    /// The message of the exception.
     pub message: String,
-    /// Where, from the kernel down into helpers: file, line from 1, column from 0 in bytes, end line, end column.
+    /// The places, from the kernel down into helpers: file, line from 1, column from 0 in bytes, end line, end column.
     pub places: Vec<(usize, u32, u32, u32, u32)>,
-    /// What the verifier says: message, file, line from 1, column from 0.
+    /// The errors of the verifier: message, file, line from 1, column from 0.
     #[serde(default)]
     pub verifier: Vec<(String, usize, u32, u32)>,
 }

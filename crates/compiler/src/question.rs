@@ -1,4 +1,4 @@
-//! What is asked about a kernel, until there is a verdict.
+//! Questions to the compiler about a kernel: the sequence of requests until the kernel is accepted or rejected.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -12,21 +12,21 @@ use super::extract::{Extracted, extract};
 use super::protocol::{Answer, Full, Request, SourceFile};
 use super::signatures::{Certainty, Guess, guesses};
 
-/// How long one lowering may take: a kernel takes milliseconds, a large one with much unrolled a second.
+/// The time limit of one lowering in seconds; a kernel takes milliseconds, a large one with much unrolling a second.
 const SECONDS: f64 = 20.0;
-/// How long it may take when the user's file is imported first, and torch with it.
+/// The time limit in seconds if the user's file is imported first, and torch with it.
 const SECONDS_WITH_IMPORT: f64 = 90.0;
-/// So many written or recorded signatures are tried.
+/// The greatest number of written or recorded signatures that are tried.
 const CERTAIN: usize = 4;
 
-/// What is compiled for.
+/// The device to compile for.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Device {
     /// `cuda` or `hip`.
     pub backend: String,
     /// The compute capability, `90`, or the architecture, `gfx942`.
     pub arch: String,
-    /// Lanes of a warp.
+    /// Lanes per warp.
     pub warp: u32,
 }
 
@@ -66,7 +66,7 @@ impl Device {
         Self::parse(&format!("cuda:{major}{minor}"))
     }
 
-    /// What Triton and the tools of the device call it: `sm_90`, `gfx942`.
+    /// The architecture's name in Triton and in the device's tools: `sm_90`, `gfx942`.
     #[must_use]
     pub fn architecture(&self) -> String {
         if self.backend == "cuda" { format!("sm_{}", self.arch) } else { self.arch.clone() }
@@ -92,13 +92,13 @@ impl std::str::FromStr for Device {
 }
 
 impl Device {
-    /// What its multiprocessors have, where that is known.
+    /// The resource limits of its multiprocessors, if known.
     #[must_use]
     pub fn limits(&self) -> Option<&'static Limits> {
         Limits::of(self.arch.parse().ok().filter(|_| self.backend == "cuda")?)
     }
 
-    /// A whole compile for it, with the texts of these stages.
+    /// A complete compilation for this device, with the texts of these stages.
     #[must_use]
     pub fn full(&self, stages: Vec<String>) -> Full {
         let shared = match self.backend.as_str() {
@@ -115,30 +115,30 @@ impl std::fmt::Display for Device {
     }
 }
 
-/// A kernel with all that is sent of it.
+/// A question about a kernel, with everything that is sent.
 #[derive(Clone, Debug)]
 pub struct Question {
-    /// Its name.
+    /// The name of the kernel.
     pub kernel: String,
-    /// Its files, its own first.
+    /// The slices of the files that it needs, its own first.
     pub extracted: Vec<Extracted>,
-    /// What to lower it with, best first.
+    /// The signatures to lower it with, best first.
     pub guesses: Vec<Guess>,
-    /// What it is compiled for.
+    /// The device to compile for.
     pub device: Device,
-    /// A number that is another when something else would be asked.
+    /// A hash of the question, by which changes are noticed.
     pub key: u64,
-    /// The file to import, in place of what was cut out of it.
+    /// The file to import instead of its slice.
     file: Option<PathBuf>,
-    /// What to ask when nobody can tell.
+    /// The question to ask next if this one has no answer.
     otherwise: Option<Box<Question>>,
 }
 
 impl Question {
-    /// The question about a kernel.
+    /// Creates the question about a kernel.
     ///
     /// # Errors
-    /// Why it cannot be asked.
+    /// Returns the reason when the question cannot be asked.
     pub fn of(source: &Source, module: &Module, kernel: &Kernel, device: &Device) -> Result<Self, String> {
         let guesses = all_guesses(module, kernel, source)?;
         let extracted =
@@ -146,11 +146,11 @@ impl Question {
         Ok(Self::with(kernel, extracted, guesses, device, None))
     }
 
-    /// The same question, of the file at `path` itself, when what can be cut out of it does not answer it. The file is
-    /// then imported, with all that it does: only where the user allows it.
+    /// Adds the same question about the file at `path` itself, in case its slice does not answer it. The file is then
+    /// imported and its code runs, so the user must have allowed that.
     ///
     /// # Errors
-    /// Why it cannot be asked.
+    /// Returns the reason when the question cannot be asked.
     pub fn or_of_file(
         asked: Result<Self, String>,
         (source, module, kernel): (&Source, &Module, &Kernel),
@@ -185,7 +185,7 @@ impl Question {
         Self { kernel: kernel.name.clone(), extracted, guesses, device: device.clone(), key, file, otherwise: None }
     }
 
-    /// What is sent for a guess.
+    /// The request for a guess.
     #[must_use]
     pub fn request(&self, id: u64, guess: &Guess) -> Request {
         let file = |(at, file): (usize, &Extracted)| SourceFile {
@@ -214,18 +214,18 @@ impl Question {
         }
     }
 
-    /// Whether a file itself is asked about, in place of what was cut out of it.
+    /// Whether the question imports the file itself instead of its slice.
     pub(super) fn is_of_file(&self) -> bool {
         self.file.is_some()
     }
 
-    /// Whether something was assumed of the user's code that may be otherwise: then only a yes counts.
+    /// Whether the slices contain assumptions about the user's code; only an acceptance is then valid.
     fn assumes(&self) -> bool {
         self.extracted.iter().any(|file| !file.assumed.is_empty())
     }
 }
 
-/// What to lower a kernel with, best first.
+/// The signatures to lower a kernel with, best first.
 fn all_guesses(module: &Module, kernel: &Kernel, source: &Source) -> Result<Vec<Guess>, String> {
     let mut guesses = guesses(module, kernel, source.text());
     if guesses.is_empty() {
@@ -237,21 +237,21 @@ fn all_guesses(module: &Module, kernel: &Kernel, source: &Source) -> Result<Vec<
     Ok(guesses)
 }
 
-/// What came of a question.
+/// The result of a question.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Settled {
-    /// Triton takes the kernel; with its answer, and whether that was for parameters that somebody wrote or recorded.
+    /// Triton accepts the kernel: its answer, and whether the parameters were written or recorded.
     Accepted(Box<Answer>, bool),
-    /// It does not, whatever the parameters, or for those that somebody wrote or recorded.
+    /// Triton rejects the kernel, either whatever the parameters are, or for written or recorded ones.
     Refused(Box<Answer>),
-    /// Nobody can tell, for this reason.
+    /// There is no result, for this reason.
     Unknown(String),
 }
 
-/// A question on its way.
+/// A question in progress.
 #[derive(Clone, Debug)]
 pub struct Trial {
-    /// What is asked.
+    /// The question.
     pub question: Question,
     next: usize,
     accepted: Option<Box<Answer>>,
@@ -259,25 +259,25 @@ pub struct Trial {
 }
 
 impl Trial {
-    /// A question that was not asked yet.
+    /// Starts a question.
     #[must_use]
     pub fn new(question: Question) -> Self {
         Self { question, next: 0, accepted: None, refused: None }
     }
 
-    /// What is to be asked next, under this number.
+    /// The next request to send, with this id; `None` if there is none left.
     #[must_use]
     pub fn request(&self, id: u64) -> Option<Request> {
         Some(self.question.request(id, self.question.guesses.get(self.next)?))
     }
 
-    /// What was asked last.
+    /// The guess of the last request that was answered.
     #[must_use]
     pub fn guess(&self) -> Option<&Guess> {
         self.question.guesses.get(self.next.checked_sub(1)?)
     }
 
-    /// Takes in the answer to [`Self::request`]. Returns what came of it, unless more must be asked.
+    /// Handles the answer to [`Self::request`]. Returns the result unless another request is needed.
     pub fn hear(&mut self, answer: Answer) -> Option<Settled> {
         let settled = self.heard(answer);
         if let Some(Settled::Unknown(_)) = settled
@@ -304,7 +304,7 @@ impl Trial {
         }
         if answer.accepted {
             self.accepted.get_or_insert(Box::new(answer));
-            // All that somebody wrote must do; of guesses one is enough.
+            // All written signatures must be accepted; of guesses, one is enough.
             let accepted = self.accepted.clone().filter(|_| is_last || !is_certain)?;
             return Some(Settled::Accepted(accepted, is_certain));
         }
@@ -327,13 +327,14 @@ impl Trial {
     }
 }
 
-/// Whether two refusals say the same of the same place.
+/// Whether two rejections have the same message and place.
 fn is_same(one: &Answer, other: &Answer) -> bool {
     let of = |answer: &Answer| answer.error.as_ref().map(|error| (error.message.clone(), error.places.last().copied()));
     of(one).is_some() && of(one) == of(other)
 }
 
-/// Whether a refusal does not depend on the types and values of parameters: names, keywords, syntax.
+/// Whether a rejection does not depend on the types and values of parameters, such as one about names, keywords or
+/// syntax.
 pub(super) fn is_certain_whatever(answer: &Answer) -> bool {
     let Some(error) = &answer.error else { return false };
     let message = error.message.as_str();

@@ -1,4 +1,4 @@
-//! Keeps the compiler's process running for one interpreter, and asks it one thing at a time.
+//! The supervisor of the compiler process of one interpreter, which sends one request at a time.
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
@@ -8,65 +8,65 @@ use std::time::{Duration, Instant};
 use super::process::{Heard, Process};
 use super::protocol::{Answer, Message, Request};
 
-/// So many times in a row a process may end, without having answered, before what it was asked is blamed, or, if none
-/// was ever ready, the interpreter.
+/// How often in a row a process may end without an answer before its request is blamed, or the interpreter if no
+/// process was ever ready.
 const TRIES: u32 = 4;
-/// The first pause before a process is started again; each further one is twice as long.
+/// The first pause before a process is restarted; each further pause is twice as long.
 const PAUSE: Duration = Duration::from_millis(250);
 
-/// How the service is.
+/// The state of the service.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Status {
-    /// Nothing was asked yet.
+    /// No request was made yet.
     Idle,
     /// The process imports Triton.
     Starting,
-    /// It answers.
+    /// The process answers requests.
     Ready {
         /// Triton's version.
         triton: String,
     },
-    /// It cannot work, for this reason.
+    /// The process cannot work, for this reason.
     Unfit(String),
 }
 
-/// What comes out of what was heard.
+/// What the caller must do after an event.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outcome {
-    /// Nothing to act upon.
+    /// The caller need not act.
     Nothing,
-    /// [`Service::status`] is another.
+    /// [`Service::status`] has changed.
     Status,
-    /// An answer to what was asked.
+    /// A request was answered.
     Answered(Box<Answer>),
-    /// The process ended; [`Service::revive`] is to be called after this pause.
+    /// The process ended; the caller must call [`Service::revive`] after this pause.
     Pause(Duration),
 }
 
-/// Where what is heard of a process goes, with the number of the process.
+/// The receiver of a process's events, with the number of the process.
 pub type Ears = Arc<dyn Fn(u64, Heard) + Send + Sync>;
 
-/// The process for one interpreter, and what it is to be asked.
+/// The compiler process of one interpreter, and the queue of its requests.
 pub struct Service {
     python: PathBuf,
     cores: usize,
     ears: Ears,
     process: Option<Process>,
-    /// The number of the present process: what others say does not count.
+    /// The number of the current process; events of other processes are ignored.
     number: u64,
     status: Status,
     waiting: VecDeque<Request>,
     asked: Option<(Request, Instant)>,
-    /// How often in a row a process has ended.
+    /// The number of processes in a row that have ended.
     ended: u32,
-    /// Whether a process of this interpreter was ready once.
+    /// Whether a process of this interpreter was ever ready.
     is_fit: bool,
-    /// Whether [`Self::revive`] is going to be called.
+    /// Whether a call of [`Self::revive`] is pending.
     pauses: bool,
 }
 
 impl Service {
-    /// A service that starts its process when it is first asked.
+    /// Creates a service that starts its process at the first request.
     #[must_use]
     pub fn new(python: PathBuf, ears: Ears) -> Self {
         Self {
@@ -84,7 +84,7 @@ impl Service {
         }
     }
 
-    /// The same, whose processes use so many processor cores; 0 means half of them.
+    /// Sets the number of processor cores for its processes; 0 means half of them.
     #[must_use]
     pub fn with_cores(mut self, cores: usize) -> Self {
         self.cores = cores;
@@ -97,19 +97,19 @@ impl Service {
         &self.python
     }
 
-    /// How it is.
+    /// The state of the service.
     #[must_use]
     pub fn status(&self) -> &Status {
         &self.status
     }
 
-    /// The process, while there is one.
+    /// The process id, while a process runs.
     #[must_use]
     pub fn process(&self) -> Option<u32> {
         self.process.as_ref().map(Process::id)
     }
 
-    /// Asks this, in this order, and nothing else any more. Each request has a number of its own.
+    /// Replaces the queue by these requests, in this order. Each request must have its own id.
     pub fn ask(&mut self, requests: impl IntoIterator<Item = Request>) {
         self.waiting = requests.into_iter().collect();
         if let (Some((asked, _)), Some(process)) = (&self.asked, &self.process) {
@@ -118,13 +118,13 @@ impl Service {
         self.go_on();
     }
 
-    /// Asks this as well, before what still waits.
+    /// Adds a request at the front of the queue.
     pub fn ask_next(&mut self, request: Request) {
         self.waiting.push_front(request);
         self.go_on();
     }
 
-    /// Whether there is nothing left to ask.
+    /// Whether no request is running or waiting.
     #[must_use]
     pub fn is_done(&self) -> bool {
         self.asked.is_none() && self.waiting.is_empty()
@@ -135,7 +135,7 @@ impl Service {
             return;
         }
         if self.process.is_none() {
-            // After an end there is a pause first; it may be over without anything having been asked in it.
+            // After an end there is a pause first, during which there may have been no requests.
             if !self.pauses {
                 self.start();
             }
@@ -162,7 +162,7 @@ impl Service {
         }
     }
 
-    /// Starts a process in place of one that ended, if there is something to ask.
+    /// Starts a process in the place of one that ended, if requests are waiting.
     pub fn revive(&mut self) {
         self.pauses = false;
         if self.process.is_none() && !matches!(self.status, Status::Unfit(_)) && !self.waiting.is_empty() {
@@ -170,7 +170,7 @@ impl Service {
         }
     }
 
-    /// Takes in what was heard of process `number`.
+    /// Handles an event of process `number`.
     pub fn hear(&mut self, number: u64, heard: Heard) -> Outcome {
         if number != self.number {
             return Outcome::Nothing;
@@ -206,7 +206,7 @@ impl Service {
         self.ended += 1;
         self.status = Status::Idle;
         if self.ended < TRIES {
-            // What it was asked may have been what killed it, or not: it is asked again, last.
+            // The request may have crashed the process, or not: it is retried as the last one.
             self.waiting.extend(asked);
             self.pauses = true;
             return Outcome::Pause(PAUSE * 2_u32.pow(self.ended - 1));
@@ -239,7 +239,7 @@ mod tests {
     use model::kernel::Module;
     use model::syntax::Source;
 
-    /// A service whose interpreter is not there: that it was to be started is seen by its failing.
+    /// A service whose interpreter does not exist, so that an attempt to start it shows as a failure.
     fn service() -> Service {
         Service::new("/gone/python".into(), Arc::new(|_, _| {}))
     }

@@ -19,7 +19,7 @@ from warpsmith_answers import verifier_errors
 
 MEMORY = 12 << 30
 OUTPUT = 64 << 20
-# So many requests are served by one child: what they leave behind is small, but not nothing.
+# The number of requests that one child serves; each of them leaks a little.
 SERIES = 64
 
 
@@ -43,7 +43,7 @@ def say(writer, part):
 
 
 def front_end(serve, request, log, folder):
-    """What the front end says, and what was lowered."""
+    """Runs the front end. Returns its answer, and the lowered kernel."""
     answer, files, lowering = serve(request, folder)
     sys.stderr.flush()
     if answer.get("error", {}).get("kind") == "verify":
@@ -54,7 +54,7 @@ def front_end(serve, request, log, folder):
 
 def in_child(serve, request, writer, log, folder):
     """Serves a request in a forked child."""
-    # What torch and CUDA reserve has nothing to do with what they use.
+    # The address space that torch and CUDA reserve is much larger than the memory that they use.
     confine(log, not any(file.get("is_imported") for file in request["files"]))
     answer, lowering = front_end(serve, request, log, folder)
     if lowering is None or not request.get("full"):
@@ -76,7 +76,7 @@ def in_series(serve, reader, writer, log, folder):
             place = os.path.join(folder, str(number))
             os.mkdir(place)
             answer, lowering = front_end(serve, json.loads(line), log, place)
-            # A module is gone with its context, before the next one comes.
+            # The module must be freed with its context before the next one is created.
             del lowering
             for name in [name for name in sys.modules if name.startswith("warpsmith_file_")]:
                 del sys.modules[name]
@@ -101,7 +101,7 @@ def joined(data):
 
 
 def how_it_ended(status, log):
-    """How a process died, and the best that it has written about it."""
+    """How a process died, with the most informative line of its log."""
     log.seek(0)
     lines = log.read()[-4000:].decode(errors="replace").strip().splitlines()
     why = next((line for line in lines if "Assertion" in line or "error:" in line), lines[-1] if lines else "")
@@ -110,7 +110,7 @@ def how_it_ended(status, log):
 
 
 def die_with_parent():
-    """A child whose parent is killed ends, too."""
+    """Makes this process end when its parent is killed."""
     try:
         import ctypes
 
@@ -120,17 +120,17 @@ def die_with_parent():
 
 
 def stay_within(cores):
-    """Keeps this process and its children to so many of the cores that it may use; 0 means half of them."""
+    """Restricts this process and its children to a number of the allowed cores; 0 means half of them."""
     if hasattr(os, "sched_setaffinity"):
         allowed = sorted(os.sched_getaffinity(0))
         share = cores or max(1, len(allowed) // 2)
-        # Not the same ones for all processes.
+        # Different processes get different cores.
         first = os.getpid() % len(allowed)
         os.sched_setaffinity(0, (allowed + allowed)[first:first + min(share, len(allowed))])
 
 
 class Service:
-    """Takes requests, serves the newest, and drops those that are cancelled."""
+    """The queue of requests, which serves them and drops cancelled ones."""
 
     def __init__(self, answers, serve):
         self.answers, self.front_end = answers, serve
@@ -140,7 +140,7 @@ class Service:
         self.answers.write(json.dumps(answer).encode() + b"\n")
 
     def take(self, data):
-        """Takes what was read. Returns the ids of requests that are cancelled."""
+        """Parses input into requests. Returns the ids of requests that are cancelled."""
         *lines, self.rest = (self.rest + data).split(b"\n")
         cancelled = []
         for line in lines:
@@ -159,7 +159,7 @@ class Service:
         return cancelled
 
     def run(self):
-        """Serves until there is nobody to serve."""
+        """Serves requests until the input ends."""
         while True:
             while self.waiting:
                 if not self.serve(self.waiting.pop(0)):
@@ -170,7 +170,7 @@ class Service:
             self.take(data)
 
     def serve(self, request):
-        """Serves one request. Returns whether there is still somebody to serve."""
+        """Serves one request. Returns whether the input is still open."""
         if request.get("in_series"):
             alive, answer = self.serve_in_series(request)
         else:
@@ -180,7 +180,7 @@ class Service:
         return alive
 
     def serve_in_series(self, request):
-        """Serves a request by the child that has served others like it."""
+        """Serves a request with the child that serves a series of them."""
         while True:
             if self.series is None:
                 self.series = Child(lambda *its: in_series(self.front_end, *its))
@@ -198,7 +198,7 @@ class Service:
                 return alive, answer
 
     def wait(self, request, child):
-        """Waits for the answer of a child, its end or the end of the time that it has."""
+        """Waits for the answer of a child, its end or its time limit."""
         data, end = b"", time.monotonic() + request["seconds"]
         alive, answer, is_whole = True, None, False
         while answer is None and not is_whole:
@@ -228,7 +228,7 @@ class Service:
         if answer is None:
             answer = {"crashed": ended}
         if said and stage is not None and "cancelled" not in answer:
-            # What the front end has said stands, whatever happened afterwards.
+            # The answer of the front end is valid, whatever happened afterwards.
             said["compiled"]["failed"] = {"stage": stage, "message": answer.get("crashed") or answer["unable"]}
             answer = said
         return alive, answer
@@ -261,20 +261,20 @@ class Child:
         self.close()
 
     def kill(self):
-        """Kills it with all that it has started."""
+        """Kills the child and its whole process group."""
         try:
             os.killpg(self.pid, signal.SIGKILL)
         except ProcessLookupError:
             os.kill(self.pid, signal.SIGKILL)
 
     def end(self):
-        """Waits for its end, and says how that came."""
+        """Waits for the end of the child. Returns how it ended."""
         _, status = os.waitpid(self.pid, 0)
         self.is_over = True
         return how_it_ended(status, self.log)
 
     def close(self):
-        """Ends it, if it has not ended, and removes what it had."""
+        """Ends the child if it is running, and removes its files."""
         os.close(self.requests)
         if not self.is_over:
             self.end()

@@ -1,4 +1,4 @@
-//! Asking and waiting for the answer: for the command line, which has nothing else to do.
+//! A blocking interface to the compiler service, for the command line.
 
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, channel};
@@ -13,7 +13,7 @@ use super::protocol::{Answer, Request};
 use super::service::{Outcome, Service, Status};
 use super::survey::Survey;
 
-/// A service with somebody who waits for it.
+/// A compiler service whose answers are waited for.
 #[derive(Debug)]
 pub struct Session {
     service: Service,
@@ -23,36 +23,36 @@ pub struct Session {
 }
 
 impl Session {
-    /// A session with an interpreter.
+    /// Creates a session with an interpreter.
     #[must_use]
     pub fn new(python: PathBuf) -> Self {
         let (sender, heard) = channel();
         let sender = Mutex::new(sender);
         let ears = Arc::new(move |number, heard| {
-            // Nobody listens any more when the session is over.
+            // The receiver is gone after the end of the session.
             let _ = sender.lock().unwrap_or_else(PoisonError::into_inner).send((number, heard));
         });
         Self { service: Service::new(python, ears), heard, last: 0, patience: None }
     }
 
-    /// The same, whose process uses so many processor cores; 0 means half of them.
+    /// Sets the number of processor cores for the process; 0 means half of them.
     #[must_use]
     pub fn with_cores(mut self, cores: usize) -> Self {
         self.service = self.service.with_cores(cores);
         self
     }
 
-    /// The same, which waits so long to hear something: an import may hang.
+    /// Sets the time limit for each event, because an import may hang.
     #[must_use]
     pub fn with_patience(mut self, patience: Duration) -> Self {
         self.patience = Some(patience);
         self
     }
 
-    /// The answer to a request, whose number is chosen here.
+    /// Sends a request and returns its answer. The session chooses the id of the request.
     ///
     /// # Errors
-    /// Why the interpreter cannot answer anything.
+    /// Returns the reason when the interpreter cannot run the compiler.
     pub fn answer(&mut self, mut request: Request) -> Result<Answer, String> {
         self.last += 1;
         request.id = self.last;
@@ -77,12 +77,12 @@ impl Session {
         }
     }
 
-    /// Compiles a kernel in all ways of a survey, which was made of `module` and `kernel`.
+    /// Compiles all variants of a survey, which was created for `module` and `kernel`.
     ///
     /// # Errors
-    /// Why the interpreter cannot answer anything.
+    /// Returns the reason when the interpreter cannot run the compiler.
     pub fn survey(&mut self, mut survey: Survey, module: &Module, kernel: &Kernel) -> Result<Resources, String> {
-        // The number is chosen by `answer`.
+        // `answer` replaces the id.
         while let Some(request) = survey.request(0) {
             let answer = self.answer(request)?;
             survey.hear(module, kernel, &answer);
@@ -90,13 +90,13 @@ impl Session {
         Ok(survey.resources())
     }
 
-    /// How the service is.
+    /// The state of the service.
     #[must_use]
     pub fn status(&self) -> &Status {
         self.service.status()
     }
 
-    /// The process, while there is one.
+    /// The process id, while a process runs.
     #[must_use]
     pub fn process(&self) -> Option<u32> {
         self.service.process()

@@ -1,5 +1,4 @@
-"""What comes after the front end: Triton's own compiler down to the machine's code, with no GPU. Part of
-`worker.py`."""
+"""The stages after the front end: Triton's own compiler down to machine code, without a GPU. Part of `worker.py`."""
 
 import contextlib
 import inspect
@@ -8,16 +7,16 @@ import re
 import subprocess
 import tempfile
 
-# Columns of tensor memory, as Triton has it.
+# The number of columns of tensor memory, as in Triton.
 TENSOR_MEMORY = 512
 
 
 def compiled(lowering, wanted, say, log, folder):
-    """Goes on from the front end. `say` is told the texts that are wanted, and each stage before it begins: the process
-    may die in it.
+    """Runs the stages after the front end. `say` is called with the requested texts, and with each stage before it
+    starts, because the process may die in it.
     """
     target, options = lowering["target"], lowering["options"]
-    # Whatever Triton would keep, it keeps here, where it is thrown away.
+    # Triton's cache is redirected to a folder that is removed.
     os.environ["TRITON_CACHE_DIR"] = os.environ["TRITON_HOME"] = os.path.join(folder, "cache")
     tempfile.tempdir = folder
     metadata = {"hash": "", "target": target, **options.__dict__}
@@ -61,8 +60,8 @@ def compiled(lowering, wanted, say, log, folder):
 
 
 def pipeline(lowering):
-    """The stages from the front end's on: names and functions. AMD's last one only packs what the one before has
-    written."""
+    """The names and functions of the stages after the front end. AMD's last stage only packs the output of the one
+    before."""
     stages, backend, source = {}, lowering["backend"], lowering["source"]
     takes = len(inspect.signature(backend.add_stages).parameters)
     backend.add_stages(*[stages, lowering["options"], getattr(source, "language", None)][:takes])
@@ -71,7 +70,7 @@ def pipeline(lowering):
 
 
 def words(error, log, start):
-    """What an error says, and what MLIR has printed about it."""
+    """The message of an error, with the errors that MLIR has printed."""
     log.seek(start)
     printed = re.findall(r"^[^\n]*?error: (.*)$", log.read().decode(errors="replace"), re.MULTILINE)
     text = re.sub(r"\n?Repro command: .*", "", f"{type(error).__name__}: {error}").strip()
@@ -80,8 +79,7 @@ def words(error, log, start):
 
 @contextlib.contextmanager
 def listening(printed):
-    """Notes what programs write to a log of their own, as `ptxas` does when Triton runs it, before Triton removes
-    that."""
+    """Captures the logs of programs that Triton runs, such as `ptxas`, before Triton removes them."""
     run = subprocess.run
 
     def heard(command, *args, **rest):
@@ -102,7 +100,7 @@ def listening(printed):
 
 
 def of_ptxas(log, kernel):
-    """Registers, stack and spills of a thread, from what `ptxas -v` says; `{}` when it says nothing about them."""
+    """Registers, stack and spills per thread from the output of `ptxas -v`; `{}` if it contains none."""
     part = re.search(rf"Compiling entry function '{re.escape(kernel)}'(.*?)(?:Compiling entry|\Z)", log, re.DOTALL)
     text = part.group(1) if part else ""
     used = re.search(r"Used (\d+) registers", text)
@@ -112,13 +110,13 @@ def of_ptxas(log, kernel):
     if not used or not frame:
         return {}
     stack, stored = int(frame.group(1)), int(frame.group(2))
-    # What is stored more than once has one place.
+    # A value that is stored to the stack several times has one slot there, so spills are at most the stack.
     return {"registers": int(used.group(1)), "stack": stack, "spills": min(stack, stored)}
 
 
 def of_cubin(path, kernel):
-    """The same from the compiled kernel, which does not tell spills from what else is on the stack, unless there is
-    none."""
+    """The same from the compiled kernel, which does not distinguish spills from other uses of the stack, unless the
+    stack is empty."""
     report = tool("cuobjdump", "--dump-resource-usage", path) or ""
     found = re.search(rf"Function {re.escape(kernel)}:\s*REG:(\d+) STACK:(\d+) SHARED:\d+ LOCAL:(\d+)", report)
     if not found:
@@ -128,7 +126,7 @@ def of_cubin(path, kernel):
 
 
 def of_amdgcn(text):
-    """Vector registers, scratch and spills of a thread, from the description at the end of the assembly."""
+    """Vector registers, scratch and spills per thread, from the metadata at the end of the assembly."""
 
     def number(name):
         found = re.search(rf"^\s*\.{name}:\s*(\d+)", text, re.MULTILINE)
@@ -143,7 +141,7 @@ def of_amdgcn(text):
 
 
 def tool(name, *arguments):
-    """What one of the programs that come with Triton writes; `None` when it does not work."""
+    """The output of one of the programs that come with Triton; `None` if it fails."""
     import triton
 
     path = os.path.join(os.path.dirname(triton.__file__), "backends", "nvidia", "bin", name)
@@ -155,8 +153,8 @@ def tool(name, *arguments):
 
 
 def lacking(limit, metadata):
-    """What Triton would say at the launch about memory that the device does not have; `None` when it has, or nobody
-    knows."""
+    """The error that Triton would raise at the launch because of missing device memory; `None` if the memory suffices
+    or is unknown."""
     from triton.runtime.errors import OutOfResources
 
     shared, tensor = metadata.get("shared") or 0, metadata.get("tmem_size") or 0

@@ -1,4 +1,4 @@
-//! A kernel compiled to the end in each way in which the program runs it: what comes of it are its resources.
+//! Surveys: complete compilations of all variants in which the program runs a kernel, for their resource use.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -11,35 +11,35 @@ use super::protocol::{Answer, Compiled, Failed, Request};
 use super::question::{Device, Question};
 use super::signatures::{Guess, Variant, Variants, certain_variants, guessed_variants, usual_stages};
 
-/// How long one compilation may take.
+/// The time limit of one compilation in seconds.
 const SECONDS: f64 = 60.0;
 
-/// A kernel on its way through the compiler, once for each way to run it.
+/// A survey in progress: the compilations of a kernel, one for each variant.
 #[derive(Clone, Debug)]
 pub struct Survey {
     question: Question,
     stages: i64,
-    /// Guesses that are still to be tried, as long as none has been accepted.
+    /// The guesses that remain to be tried while none has been accepted.
     guesses: Vec<Guess>,
     variants: Variants,
     rows: Vec<Row>,
-    /// A number that is another when something else would be asked.
+    /// A hash of the survey's requests, by which changes are noticed.
     pub key: u64,
 }
 
-/// What is asked next.
+/// The kind of the next request.
 enum Step<'a> {
-    /// Whether the front end takes a guess.
+    /// Whether the front end accepts a guess.
     Try(&'a Guess),
-    /// All of one way.
+    /// A complete compilation of a variant.
     Compile(&'a Variant),
 }
 
 impl Survey {
-    /// The survey of a kernel for a device, by this release of Triton.
+    /// Creates the survey of a kernel for a device and a version of Triton.
     ///
     /// # Errors
-    /// Why it cannot be made.
+    /// Returns the reason when the kernel cannot be compiled by itself.
     pub fn of(
         source: &Source,
         module: &Module,
@@ -56,7 +56,7 @@ impl Survey {
         }
         guesses.reverse();
         let mut hasher = DefaultHasher::new();
-        // Configurations are not in what is sent of the files.
+        // The slices of the files do not contain the configurations.
         let tuned = guesses.last().map(|guess| guessed_variants(module, kernel, guess, stages));
         (question.key, format!("{variants:?} {tuned:?}")).hash(&mut hasher);
         let key = hasher.finish();
@@ -69,13 +69,13 @@ impl Survey {
         &self.question.kernel
     }
 
-    /// What is compiled for.
+    /// The device to compile for.
     #[must_use]
     pub fn device(&self) -> &Device {
         &self.question.device
     }
 
-    /// Whether some of it is certain to be what the program runs: only that makes findings.
+    /// Whether some variants are certain to be what the program runs; only these lead to diagnostics.
     #[must_use]
     pub fn has_proof(&self) -> bool {
         self.variants.all.iter().any(|variant| variant.certainty == Certainty::Certain)
@@ -89,7 +89,7 @@ impl Survey {
         }
     }
 
-    /// What is to be asked next, under this number.
+    /// The next request to send, with this id; `None` if there is none left.
     #[must_use]
     pub fn request(&self, id: u64) -> Option<Request> {
         let (guess, variant) = match self.step()? {
@@ -106,8 +106,8 @@ impl Survey {
         })
     }
 
-    /// Takes in the answer to [`Self::request`]; `module` and `kernel` are what the survey was made of. Returns whether
-    /// there is nothing more to ask.
+    /// Handles the answer to [`Self::request`]; `module` and `kernel` are those of the survey. Returns whether the
+    /// survey is complete.
     pub fn hear(&mut self, module: &Module, kernel: &Kernel, answer: &Answer) -> bool {
         match self.step() {
             Some(Step::Try(guess)) if answer.accepted => {
@@ -131,7 +131,7 @@ impl Survey {
         self.step().is_none()
     }
 
-    /// What is known in the end.
+    /// The resources of all variants.
     #[must_use]
     pub fn resources(self) -> Resources {
         let (device, limits) = (self.question.device.architecture(), self.question.device.limits());
@@ -150,7 +150,7 @@ fn outcome(answer: &Answer, variant: &Variant, has_limits: bool) -> Outcome {
         return Outcome::Unknown(why.to_owned());
     };
     let Compiled { registers, spills, stack, shared, warps, .. } = **compiled;
-    // Where the limits are known, the numbers say more than words about shared memory.
+    // If the limits are known, the numbers are more precise than a message about shared memory.
     let has_numbers = |stage: &str, message: &str| stage == "launch" && has_limits && message.contains("shared memory");
     match &compiled.failed {
         Some(Failed { stage, message }) if !has_numbers(stage, message) => {
@@ -171,7 +171,8 @@ mod tests {
         triton.Config({'B': 128}, num_warps=8, num_ctas=2)], key=[])\n@triton.jit\ndef k(x, B: tl.constexpr):\n    \
         tl.store(x + tl.arange(0, B), 0)\n";
 
-    /// What is known in the end, and what was asked: `B` and the options; `respond` is told whether all is wanted.
+    /// Runs a survey. Returns its resources and its requests as text: `B` and the options. The argument of `respond` is
+    /// whether a complete compilation is requested.
     fn surveyed(text: &str, device: &str, mut respond: impl FnMut(bool) -> Answer) -> (Resources, Vec<String>) {
         let source = Source::parse(text);
         let module = Module::build(&source);
@@ -231,7 +232,7 @@ mod tests {
         let launch = Some(("launch", "OutOfResources: out of resource: shared memory, Required: 300000"));
         let (lack, outcome) = outcomes("cuda:90", compiled(300_000, launch));
         assert!(matches!(outcome, Outcome::Compiled(_)) && lack.unwrap().starts_with("needs 300,000 bytes"));
-        // Where limits are not known here, Triton's words are all there is.
+        // If the limits are unknown, only Triton's message is available.
         let (lack, outcome) = outcomes("hip:gfx942", compiled(300_000, launch));
         assert!(matches!(outcome, Outcome::Failed { .. }) && lack.unwrap().contains("Required: 300000"));
         let (lack, outcome) = outcomes("cuda:90", compiled(0, Some(("ttgir", "PassManager::run failed"))));

@@ -1,4 +1,4 @@
-//! What comes of a question, as what is kept with the kernel.
+//! The conversion of a question's result to the verdict that is kept with the kernel.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use model::syntax::Source;
 use super::opinion::{Complaint, Files, Opinion, opinion};
 use super::question::{Question, Settled};
 
-/// What came of a question about a kernel, in terms of its file as it is now.
+/// The verdict of a settled question, with positions in the current file.
 #[must_use]
 pub fn said(source: &Source, module: &Module, kernel: &Kernel, question: &Question, settled: Settled) -> Said {
     let (answer, is_certain) = match settled {
@@ -30,7 +30,7 @@ pub fn said(source: &Source, module: &Module, kernel: &Kernel, question: &Questi
     }
 }
 
-/// A complaint whose place is in the kernel: what stands in a helper is shown where the kernel calls it.
+/// The error with a place in the kernel: an error in a helper is shown where the kernel calls the helper.
 fn refused(kernel: &Kernel, complaint: Complaint) -> Said {
     let Complaint { span, mut message, related } = complaint;
     let mut places: Vec<_> =

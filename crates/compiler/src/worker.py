@@ -1,5 +1,4 @@
-"""Asks Triton's front end about kernels, for Warpsmith. Runs in the user's interpreter, which needs Triton and nothing
-else.
+"""The compiler process: it runs Triton's front end for Warpsmith in the user's interpreter, which needs only Triton.
 
 Reads requests from standard input and writes answers to standard output, one JSON object a line (`protocol.rs` has
 their shapes). `serving.py` has the processes, `answers.py` puts what Triton says into the words of an answer, and what
@@ -14,7 +13,7 @@ import os
 import re
 import sys
 
-# The other scripts are found, too, when Python is told not to look beside the first one (`PYTHONSAFEPATH`).
+# The other scripts must also be found if `PYTHONSAFEPATH` disables imports from this script's folder.
 sys.path.append(os.path.dirname(os.path.abspath(__file__)))
 
 import warpsmith_bytecode as bytecode
@@ -22,11 +21,11 @@ from warpsmith_answers import load_place, placed, refusal, watch
 from warpsmith_serving import Service, die_with_parent, stay_within
 
 
-# What is asked of Triton, release by release.
+# The calls of Triton's API, which depend on its version.
 
 
 def lowered(function, request):
-    """The module of a kernel in Triton's first representation, and what it takes to go on from there (`stages.py`)."""
+    """Lowers a kernel to TTIR. Returns the module, and what the later stages (`stages.py`) need."""
     from triton._C.libtriton import ir
     from triton.backends.compiler import GPUTarget
     from triton.compiler.compiler import ASTSource, make_backend
@@ -55,12 +54,12 @@ def lowered(function, request):
     module = source.make_ir(**{name: known[name] for name in inspect.signature(source.make_ir).parameters})
     if module.verify() is False:
         raise RuntimeError("error encountered during parsing")
-    # A module is gone with its context.
+    # A module does not outlive its context.
     return known | {"module": module, "source": source, "backend": backend}
 
 
 def old_attributes(aligned):
-    """Which parameters are multiples of 16, as Triton 3.1 and 3.2 take it."""
+    """The parameters that are multiples of 16, in the format of Triton 3.1 and 3.2."""
     try:
         from triton.backends.compiler import AttrsDescriptor
 
@@ -85,11 +84,11 @@ def constant(value):
 
 
 def assumed(truth, is_called):
-    """What stands for something of the user's that is only asked whether it is true."""
+    """The replacement for an object of the user of which only the truth value is used."""
     return (lambda *args, **words: truth) if is_called else truth
 
 
-# The user's code: what is left of each file, with what it imports put in.
+# The user's code: the slice of each file, with its imports inserted.
 
 
 class Files:
@@ -105,7 +104,7 @@ class Files:
             file = self.files[at]
             if file.get("is_imported"):
                 return self.load_itself(at)
-            # Files that import each other get what is there so far, as in Python.
+            # In circular imports, a file gets the incomplete module, as in Python.
             folder = os.path.join(self.folder, str(at))
             os.mkdir(folder)
             path = os.path.join(folder, re.sub(r"\W", "_", file["name"]) + ".py")
@@ -127,10 +126,11 @@ class Files:
         return self.modules[at]
 
     def load_as(self, path, at, module):
-        """Runs a file as if it stood at `path`: Triton then tells lines of that."""
+        """Runs a file as if it were at `path`, so that Triton reports lines of that path."""
         text = self.files[at]["text"]
         self.paths[path] = at
-        # Python is asked for the lines of functions: they are those that were sent, whatever stands on disk.
+        # Triton gets the lines of functions from Python, which must use the text that was sent instead of the file on
+        # disk.
         linecache.cache[path] = (len(text), None, text.splitlines(True), path)
         exec(compile(text, path, "exec", dont_inherit=True), vars(module))
 
@@ -155,7 +155,7 @@ class Files:
         return module
 
     def function(self, name):
-        """The kernel of this name in the first file, without what is wrapped around it."""
+        """The kernel of this name in the first file, without its decorators' wrappers."""
         from triton.runtime.jit import JITFunction
 
         function = getattr(self.load(0), name)
@@ -173,11 +173,11 @@ class Files:
         return at, start + head, len(lines[head]) - len(lines[head].lstrip())
 
 
-# What the front end says.
+# Running the front end.
 
 
 def served(request, folder):
-    """What the front end says to a request, in this process; the files, and what was lowered."""
+    """Runs the front end on a request in this process. Returns the answer, the files, and the lowered kernel."""
     from triton.runtime.jit import JITFunction
 
     files = Files(request["files"], folder)
@@ -207,7 +207,7 @@ def served(request, folder):
         answer = refusal(error, functions)
     else:
         answer = {"accepted": True}
-    # Before 3.3 the front end does not say whose expression it visits.
+    # Before Triton 3.3 the front end does not say to which function an expression belongs.
     own = origins.get(id(function))
     types = []
     for (_, *span), (of, kinds) in records.items():
@@ -221,7 +221,7 @@ def served(request, folder):
 def main():
     answers = os.fdopen(os.dup(1), "wb", buffering=0)
     stay_within(int(sys.argv[1]))
-    # What the user's code or Triton prints is no answer.
+    # The output of the user's code or of Triton must not mix with the answers.
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     service = Service(answers, served)
     try:
@@ -236,9 +236,10 @@ def main():
         service.say({"unfit": f"{type(error).__name__}: {error}"[:2000]})
         return
     die_with_parent()
-    # The editor and the user's own programs come first.
+    # A low priority leaves the processor to the editor and the user's programs.
     os.nice(10)
-    # What is there by now is not looked through again by each child, which would copy it.
+    # Freezing the existing objects keeps the garbage collector of each child from touching and thus copying their
+    # pages.
     gc.freeze()
     service.say({"ready": triton.__version__, "python": sys.version.split()[0]})
     service.run()

@@ -10,9 +10,9 @@ use model::api::TritonError;
 use super::texts::{self, LONGEST};
 use super::{Store, StoreError};
 
-/// The greatest number of failures that are kept, give or take [`SLACK`]; the oldest are deleted first.
+/// The greatest number of failures that are kept, plus up to [`SLACK`]; the oldest are deleted first.
 const FAILURES: u32 = 200_000;
-/// The greatest number of compiling kernels that are kept, give or take [`SLACK`].
+/// The greatest number of compiling kernels that are kept, plus up to [`SLACK`].
 const ACCEPTED: u32 = 20_000;
 /// How many rows more than the limit a table may have before rows are deleted, so that most insertions delete none.
 const SLACK: u32 = 1_000;

@@ -1,4 +1,4 @@
-//! Assembly: directives say what the instructions that follow came from.
+//! Source locations in assembly, where directives give the location of the following instructions.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -6,13 +6,13 @@ use std::rc::Rc;
 
 use super::{Frame, Origin, Row, number, quoted, unescaped};
 
-/// Calls on the way to a place; a text with more is no text of a compiler's.
+/// The greatest depth of inlined calls; no compiler emits a deeper one.
 const DEEP: usize = 64;
 
-/// A place as `.loc` writes it: number of the file, line, column.
+/// A location of `.loc`: file number, line, column.
 type Place = (u32, u32, u32);
 
-/// The lines of PTX or of AMD's assembly, without the sections for debuggers.
+/// The lines of PTX or AMDGCN assembly, without debug sections.
 pub(super) fn rows(text: &str) -> Vec<Row<'_>> {
     let files: HashMap<u32, Rc<str>> = text.lines().filter_map(file).collect();
     let mut places = Places { files, callers: HashMap::new() };
@@ -36,14 +36,14 @@ pub(super) fn rows(text: &str) -> Vec<Row<'_>> {
     rows
 }
 
-/// `$L__tmp7:`, `.Ltmp7:`, `$L__func_begin0:`
+/// Whether a word is a label for debuggers: `$L__tmp7:`, `.Ltmp7:`, `$L__func_begin0:`.
 fn is_label_for_debuggers(word: &str) -> bool {
     let name = word.strip_prefix("$L__").or_else(|| word.strip_prefix(".L"));
     let name = name.and_then(|name| name.split_once(':')).map(|(name, _)| name);
     name.is_some_and(|name| ["tmp", "func_begin", "func_end"].iter().any(|start| name.starts_with(start)))
 }
 
-/// `.file 1 "folder" "name"` or `.file 1 "path"`
+/// Parses `.file 1 "folder" "name"` or `.file 1 "path"`.
 fn file(line: &str) -> Option<(u32, Rc<str>)> {
     let (at, rest) = number(line.trim_start().strip_prefix(".file")?.trim_start())?;
     let (first, rest) = quoted(rest)?;
@@ -57,12 +57,12 @@ fn file(line: &str) -> Option<(u32, Rc<str>)> {
 
 struct Places {
     files: HashMap<u32, Rc<str>>,
-    /// From where what stands at a place was called last.
+    /// The call site of the code that was last inlined at each location.
     callers: HashMap<Place, Place>,
 }
 
 impl Places {
-    /// Where a `.loc` leads. Line 0 is what the compiler writes when it does not know.
+    /// The origin of a `.loc`. Line 0 means that the compiler does not know it.
     fn origin(&mut self, loc: &str) -> Option<Origin> {
         let (place, rest) = place(loc)?;
         let Some(inner) = self.frame(place) else { return Some(Origin::default()) };
@@ -88,7 +88,7 @@ impl Places {
         Some(Frame { file: Rc::clone(self.files.get(&file)?), line }).filter(|_| line > 0)
     }
 
-    /// A place in a comment: `name.py:7:30`. Names of several files say nothing.
+    /// A location in a comment: `name.py:7:30`; `None` if several files have this name.
     fn named(&self, text: &str) -> Option<Frame> {
         let mut parts = text.split_whitespace().next()?.rsplitn(3, ':');
         let (_, line, name) = (parts.next()?, parts.next()?.parse().ok()?, parts.next()?);
@@ -100,7 +100,7 @@ impl Places {
     }
 }
 
-/// Three numbers, and what follows.
+/// Parses three numbers, and returns the rest after them.
 fn place(text: &str) -> Option<(Place, &str)> {
     let (file, rest) = number(text.trim_start())?;
     let (line, rest) = number(rest.trim_start())?;
@@ -108,7 +108,7 @@ fn place(text: &str) -> Option<(Place, &str)> {
     Some(((file, line, column), rest))
 }
 
-/// The lines of `nvdisasm`, which writes places above the instructions, calls on the way there below each other.
+/// The lines of `nvdisasm`, which prints locations above the instructions, with inlined calls below each other.
 pub(super) fn sass_rows(text: &str) -> Vec<Row<'_>> {
     let (mut rows, mut present, mut next) = (Vec::new(), None, Vec::new());
     for line in text.lines() {

@@ -1,4 +1,4 @@
-//! LLVM's representation: behind an instruction stands the number of its place, which is explained at the end.
+//! Source locations in LLVM IR, where an instruction refers to a numbered metadata node at the end of the module.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use super::{Frame, Origin, Row, number, quoted, unescaped};
 
-/// Places are nested in scopes and calls; a text that nests them deeper is no text of LLVM's.
+/// The greatest nesting of scopes and inlined calls; LLVM emits no deeper one.
 const DEEP: usize = 64;
 
 /// The lines of a module.
@@ -30,12 +30,12 @@ pub(super) fn rows(text: &str) -> Vec<Row<'_>> {
     rows.collect()
 }
 
-/// Whether a line only lists what explains places.
+/// Whether a line only lists debug compile units.
 fn is_units(line: &str) -> bool {
     line.starts_with("!llvm.dbg.cu")
 }
 
-/// `!7 = …`: the number and what it is.
+/// Parses a metadata node, `!7 = …`, into its number and contents.
 fn node(line: &str) -> Option<(u32, &str)> {
     let (number, rest) = number(line.strip_prefix('!')?)?;
     Some((number, rest.strip_prefix(" = ")?))
@@ -68,7 +68,7 @@ impl<'a> Nodes<'a> {
         origin
     }
 
-    /// The file of a place or of the scope that it is in.
+    /// The file of a location or of its scope.
     fn file(&mut self, node: u32, depth: usize) -> Option<Rc<str>> {
         if let Some(known) = self.files.get(&node) {
             return known.clone();
@@ -87,7 +87,7 @@ impl<'a> Nodes<'a> {
     }
 }
 
-/// What follows a name of a field.
+/// The text after a field's name.
 fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     text.match_indices(name).find(|(at, _)| text[..*at].ends_with(['(', ' '])).map(|(at, _)| &text[at + name.len()..])
 }

@@ -1,5 +1,4 @@
-//! Triton's own representations: what an operation came from stands behind it, mostly as a number that is explained
-//! elsewhere.
+//! Source locations in Triton's MLIR dialects, where an operation ends with its location, mostly as a numbered alias.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -7,7 +6,7 @@ use std::rc::Rc;
 
 use super::{Frame, Origin, Row, number, quoted, unescaped};
 
-/// Locations may be nested; a text that nests them deeper is no text of MLIR's.
+/// The greatest nesting of locations; MLIR emits no deeper one.
 const DEEP: usize = 64;
 
 /// The lines of a module.
@@ -25,7 +24,7 @@ pub(super) fn rows(text: &str) -> Vec<Row<'_>> {
         let (is_start, is_end) = (stripped.ends_with('{'), stripped.trim_start().starts_with('}'));
         let opened = if is_end { open.pop() } else { None };
         if let (Some(opened), Some(origin)) = (opened, &origin) {
-            // What belongs to an operation with a body stands behind the body.
+            // The location of an operation with a body is after the body.
             rows[opened].origin = Some(Rc::clone(origin));
         }
         if is_start {
@@ -36,7 +35,7 @@ pub(super) fn rows(text: &str) -> Vec<Row<'_>> {
     rows
 }
 
-/// `#loc7 = loc(…)`: the name and what is in the parentheses.
+/// Parses an alias, `#loc7 = loc(…)`, into its name and the text in parentheses.
 fn definition(line: &str) -> Option<(&str, &str)> {
     let (name, location) = line.strip_prefix("#loc").and_then(|_| line.split_once(" = loc("))?;
     Some((name, location.strip_suffix(')')?))
@@ -54,13 +53,13 @@ fn stripped(line: &str) -> (Cow<'_, str>, Option<&str>) {
         last = Some(&after[..end]);
         rest = &after[end + 1..];
     }
-    // In front of a list of parameters' end it is a parameter's.
+    // A location before the end of a parameter list belongs to a parameter.
     let is_its_own = rest.trim().is_empty();
     left += rest;
     (Cow::Owned(left), last.filter(|_| is_its_own))
 }
 
-/// Where the parenthesis ends in which a text begins.
+/// The index of the parenthesis that closes the one in which the text starts.
 fn closing(text: &str) -> Option<usize> {
     let (mut depth, mut is_quoted, mut is_escaped) = (0_usize, false, false);
     for (at, c) in text.char_indices() {
@@ -97,7 +96,7 @@ impl<'a> Table<'a> {
         origin
     }
 
-    /// Adds the frames of the location that a text begins with. Returns what follows.
+    /// Adds the frames of the location at the start of a text. Returns the rest after it.
     fn read(&mut self, text: &'a str, depth: usize, frames: &mut Vec<Frame>) -> &'a str {
         if depth > DEEP {
             return "";
@@ -116,7 +115,7 @@ impl<'a> Table<'a> {
             return rest.strip_prefix(')').unwrap_or(rest);
         }
         if text.starts_with("fused") {
-            // Of several places the first that is known.
+            // Of fused locations, the first known one is used.
             let mut rest = text.find('[').map_or("", |at| &text[at + 1..]);
             let mut found = Vec::new();
             loop {
@@ -143,7 +142,7 @@ impl<'a> Table<'a> {
         if let Some((line, rest)) = rest.strip_prefix(':').and_then(number) {
             let file = self.files.entry(name).or_insert_with(|| unescaped(name, 16).into());
             frames.push(Frame { file: Rc::clone(file), line });
-            // A column, and where it ends.
+            // The column and the end of the range are skipped.
             let end = rest.find([')', ',', ']']).unwrap_or(rest.len());
             return &rest[rest.find(" at ").map_or(end, |at| at.min(end))..];
         }

@@ -1,5 +1,5 @@
-//! What Triton's compiler makes of a kernel on the way to the machine's code, each part under the line of the source
-//! that it came from.
+//! Listings of a kernel's intermediate representations and assembly, in which each part is below a comment with its
+//! source line.
 
 mod assembly;
 mod llvm;
@@ -14,28 +14,28 @@ use std::sync::Arc;
 
 use super::question::Device;
 
-/// A representation of a kernel on the way to the machine's code.
+/// A stage of compilation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
-    /// Triton's own, without layouts.
+    /// Triton's intermediate representation without layouts (TTIR).
     Ttir,
-    /// Triton's own, with the layouts of tensors over threads.
+    /// Triton's GPU representation, with the layouts of tensors over threads (TTGIR).
     Ttgir,
-    /// LLVM's.
+    /// LLVM IR.
     Llir,
-    /// NVIDIA's virtual assembly.
+    /// PTX, NVIDIA's virtual assembly.
     Ptx,
-    /// The machine code of NVIDIA's GPUs.
+    /// SASS, the machine code of NVIDIA GPUs.
     Sass,
-    /// The machine code of AMD's GPUs.
+    /// AMDGCN, the assembly of AMD GPUs.
     Amdgcn,
 }
 
 impl Stage {
-    /// All of them, first things first.
+    /// All stages in the order of compilation.
     pub const ALL: [Self; 6] = [Self::Ttir, Self::Ttgir, Self::Llir, Self::Ptx, Self::Sass, Self::Amdgcn];
 
-    /// What it is called, also as the ending of a file.
+    /// The name of the stage, also used as a file extension.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -54,7 +54,7 @@ impl Stage {
         Self::ALL.into_iter().find(|stage| stage.name() == name)
     }
 
-    /// Whether a kernel gets there on a device.
+    /// Whether compilation for a device has this stage.
     #[must_use]
     pub fn is_of(self, device: &Device) -> bool {
         match self {
@@ -64,7 +64,7 @@ impl Stage {
         }
     }
 
-    /// What begins a comment.
+    /// The marker that begins a comment in the stage's text.
     #[must_use]
     pub fn comment(self) -> &'static str {
         match self {
@@ -81,24 +81,24 @@ struct Frame {
     line: u32,
 }
 
-/// Where something came from: the line, then the calls on the way there; nothing when that is not known.
+/// An origin in the source: the line, then the inlined calls around it; empty if unknown.
 type Origin = Rc<[Frame]>;
 
-/// A line of a stage's text without what it says of its origin.
+/// A line of a stage's text without its debug location.
 #[derive(Debug)]
 struct Row<'a> {
     text: Cow<'a, str>,
-    /// `None` for what is no instruction: it says nothing about those that follow.
+    /// The origin of an instruction; `None` for other lines.
     origin: Option<Origin>,
 }
 
-/// What stands above instructions of which the compiler does not know the line.
+/// The label of instructions whose source line is unknown.
 const NOWHERE: &str = "no line";
 
-/// The user's files: their paths, as Triton was told, and their texts.
+/// The user's files: their paths, as passed to Triton, and their texts.
 pub type Sources = [(String, Arc<str>)];
 
-/// The text of a stage, the lines that come from one line of the source below a comment with that.
+/// The text of a stage, with a comment that quotes the source line above the lines that come from it.
 #[must_use]
 pub fn annotated(stage: Stage, text: &str, sources: &Sources) -> String {
     let rows = match stage {
@@ -111,7 +111,7 @@ pub fn annotated(stage: Stage, text: &str, sources: &Sources) -> String {
     let (mut whole, mut present) = (String::with_capacity(text.len()), None);
     for row in rows {
         let label = row.origin.map(|origin| labels.of(&origin).unwrap_or_else(|| Rc::from(NOWHERE)));
-        // At the beginning nothing is claimed, so nothing needs to be taken back.
+        // At the start there is no label yet, so no label for unknown lines is needed.
         if let Some(label) = label.filter(|label| present.is_some() || &**label != NOWHERE)
             && present.as_ref() != Some(&label)
         {
@@ -124,9 +124,9 @@ pub fn annotated(stage: Stage, text: &str, sources: &Sources) -> String {
     whole
 }
 
-/// What origins are called.
+/// The labels of origins.
 struct Labels<'a> {
-    /// By path: the name in short, and the lines.
+    /// For each path, the short name and the lines of the file.
     files: HashMap<&'a str, (&'a str, Vec<&'a str>)>,
     known: HashMap<(Rc<str>, u32, usize), Rc<str>>,
 }
@@ -143,7 +143,7 @@ impl<'a> Labels<'a> {
     }
 
     fn of(&mut self, origin: &Origin) -> Option<Rc<str>> {
-        // In the user's files, else where it ends.
+        // The innermost frame in the user's files, else the outermost frame.
         let own: Vec<&Frame> = origin.iter().filter(|frame| self.files.contains_key(&*frame.file)).collect();
         let (inner, outer) = (*own.first().or(origin.last().as_ref())?, own.last());
         let outer = outer.filter(|outer| **outer != inner);
@@ -176,7 +176,7 @@ impl<'a> Labels<'a> {
     }
 }
 
-/// A text in quotes, whose other bytes stand as numbers in octal (three digits) or hexadecimal (two).
+/// Decodes a quoted text, in which other bytes are escaped as octal (three digits) or hexadecimal (two digits) numbers.
 fn unescaped(text: &str, radix: u32) -> String {
     let digits = if radix == 8 { 3 } else { 2 };
     let (mut bytes, mut rest) = (Vec::new(), text.as_bytes());
@@ -200,7 +200,7 @@ fn unescaped(text: &str, radix: u32) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// What stands between the first quotes of a text, and what follows.
+/// The text between the first pair of quotes, and the rest after it.
 fn quoted(text: &str) -> Option<(&str, &str)> {
     let start = text.find('"')? + 1;
     let mut is_escaped = false;
@@ -212,7 +212,7 @@ fn quoted(text: &str) -> Option<(&str, &str)> {
     Some((&text[start..start + end], &text[start + end + 1..]))
 }
 
-/// The number that a text begins with, and what follows.
+/// The number at the start of a text, and the rest after it.
 fn number(text: &str) -> Option<(u32, &str)> {
     let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     Some((text[..end].parse().ok()?, &text[end..]))

@@ -1,4 +1,4 @@
-//! What is written down or was recorded.
+//! Signatures that are written in comments or were recorded.
 
 use model::analysis::types::dtype::Number;
 use model::analysis::types::signature::{self, Signature};
@@ -8,22 +8,22 @@ use model::kernel::{Module, Param, Passed, RecordedLaunch};
 use super::constant::Constant;
 use super::{Certainty, Given, Givens, Launching, integer_word, launched};
 
-/// What is known for certain of launches.
+/// The certain signatures of a kernel's launches.
 #[derive(Debug, Default)]
 pub(super) struct Certain {
-    /// All of it.
+    /// Complete signatures.
     pub(super) complete: Vec<(Certainty, Givens)>,
-    /// Some of it.
+    /// Signatures of which only some parameters are known.
     pub(super) partial: Vec<Givens>,
 }
 
-/// What somebody has said of one launch, or seen of it.
+/// The written or recorded facts about one launch.
 #[derive(Debug)]
 pub(super) struct Said<'a> {
     pub(super) certainty: Certainty,
-    /// What it is of parameters, before configurations and defaults.
+    /// The known parameters, before configurations and defaults.
     pub(super) known: Givens,
-    /// The launch that was seen.
+    /// The recorded launch, if it was recorded.
     pub(super) recorded: Option<&'a RecordedLaunch>,
 }
 
@@ -41,7 +41,7 @@ pub(super) fn all(module: &Module, launch: &Launching<'_>, text: &str) -> Certai
     found
 }
 
-/// All that somebody has said or seen of launches.
+/// All written and recorded facts about launches.
 pub(super) fn said<'a>(module: &'a Module, launch: &Launching<'_>, text: &str) -> Vec<Said<'a>> {
     let kernel = launch.kernel;
     let mut found = Vec::new();
@@ -57,15 +57,15 @@ pub(super) fn said<'a>(module: &'a Module, launch: &Launching<'_>, text: &str) -
     found
 }
 
-/// What `given` knows of parameters.
+/// The parameters for which `given` returns something.
 fn givens(launch: &Launching<'_>, given: &dyn Fn(&Param) -> Option<Given>) -> Givens {
-    // A type says nothing of a parameter that has a value at compile time.
+    // A type alone does not determine a compile-time parameter.
     let fits = |param: &Param, given: &Given| !(param.constexpr && matches!(given, Given::Type(..)));
     let given = |param: &Param| given(param).filter(|given| fits(param, given));
     launch.kernel.params.iter().filter_map(|param| Some((param.name.clone(), given(param)?))).collect()
 }
 
-/// What a comment says of a parameter.
+/// The type or value of a parameter in a comment.
 fn written(launch: &Launching<'_>, param: &Param, signature: &Signature) -> Option<Given> {
     let text = signature.text(&param.name)?;
     if let Some((kind, value)) = text.split_once('=')
@@ -100,7 +100,7 @@ fn written(launch: &Launching<'_>, param: &Param, signature: &Signature) -> Opti
     Some(Given::Constant(constant))
 }
 
-/// What a parameter was given when the program ran.
+/// The type or value of a parameter in a recorded launch.
 fn seen(launch: &Launching<'_>, param: &Param, recorded: &RecordedLaunch) -> Option<Given> {
     let constant = |value| Some(Given::Constant(value));
     match recorded.passed(&param.name)? {

@@ -1,4 +1,4 @@
-//! What each configuration of a tuner sets, also those that comprehensions make.
+//! The settings of each configuration of an autotuner, including configurations that comprehensions create.
 
 use std::collections::BTreeMap;
 
@@ -12,42 +12,42 @@ use super::constant::Constant;
 use super::launched::of_top_level;
 use super::variants::{OPTIONS, Values};
 
-/// No more configurations of one comprehension are read.
+/// The greatest number of configurations that are read from one comprehension.
 const MAX: usize = 1024;
-/// So many arguments of `triton.Config` have had the same order in all releases.
+/// The number of leading arguments of `triton.Config` whose order is the same in all releases.
 const ORDERED: usize = 4;
 
-/// The configurations of a tuner.
+/// The configurations of an autotuner.
 #[derive(Debug, Default)]
 pub(super) struct Setups {
-    /// Those that can be read.
+    /// The configurations that can be evaluated.
     pub(super) all: Vec<Setup>,
-    /// How many cannot.
+    /// The number of configurations that cannot be evaluated.
     pub(super) unread: usize,
 }
 
-/// What one configuration sets.
+/// The settings of one configuration.
 #[derive(Debug)]
 pub(super) struct Setup {
-    /// The call that makes it, among [`Tuner::configs`].
+    /// The index of the call that creates it, among [`Tuner::configs`].
     pub(super) config: usize,
     /// The meta-parameters of the kernel.
     pub(super) meta: BTreeMap<String, Constant>,
     pub(super) options: BTreeMap<String, i64>,
-    /// What it is called.
+    /// The label of the configuration.
     pub(super) label: String,
-    /// Whether the tuner certainly tries it, and all of it is known.
+    /// Whether the autotuner certainly tries it, and all of its settings are known.
     pub(super) is_sure: bool,
     /// Whether something runs before the launch.
     pub(super) has_hook: bool,
 }
 
-/// The `num_stages` of a `triton.Config` that says none, in a release of Triton.
+/// The default of `num_stages` in `triton.Config` for a version of Triton.
 pub(crate) fn usual_stages(triton: Version) -> i64 {
     if triton.series() < (3, 3) { 2 } else { 3 }
 }
 
-/// What the configurations of a tuner set. `stages` is the `num_stages` of one that says none.
+/// The settings of an autotuner's configurations. `stages` is the default of `num_stages`.
 pub(super) fn of(module: &Module, kernel: &Kernel, tuner: &Tuner<'_>, stages: i64) -> Setups {
     let mut found = Setups::default();
     for (at, template) in tuner.configs.iter().enumerate() {
@@ -78,7 +78,7 @@ fn setup(module: &Module, kernel: &Kernel, template: &Template<'_>, values: &Val
                 let ExprKind::Str(name) = &key.kind else { return None };
                 let value = of_top_level(module, value, values)?;
                 label.push(format!("{name}={}", text(&value)));
-                // What is no parameter is an option to the launch.
+                // A name that is no parameter of the kernel is a launch option.
                 match (kernel.param(name), &value) {
                     (Some(_), _) => _ = meta.insert(name.clone(), value),
                     (None, Constant::Int(value)) if OPTIONS.contains(&name.as_str()) => {
@@ -107,7 +107,7 @@ fn setup(module: &Module, kernel: &Kernel, template: &Template<'_>, values: &Val
     Some(Setup { config: 0, meta, options, label: label.join(", "), is_sure, has_hook })
 }
 
-/// The values of names in each round of the comprehensions around a configuration; one round without any.
+/// The values of names in each iteration of the comprehensions around a configuration; one iteration without any.
 fn rounds(module: &Module, template: &Template<'_>) -> Option<Vec<Values>> {
     let mut rounds = vec![Values::new()];
     for (target, iter) in &template.clauses {
@@ -139,7 +139,7 @@ fn bind(target: &Expr, value: Constant, values: &mut Values) -> Option<()> {
     Some(())
 }
 
-/// The items that a clause runs over.
+/// The items over which a clause iterates.
 fn items(module: &Module, iter: &Expr, values: &Values) -> Option<Vec<Constant>> {
     let iter =
         iter.as_name().filter(|name| !values.contains_key(*name)).and_then(|name| global(module, name)).unwrap_or(iter);

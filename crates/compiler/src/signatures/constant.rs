@@ -1,4 +1,4 @@
-//! Compile-time values, as they are sent to the compiler.
+//! Compile-time values, in the form in which they are sent to the compiler.
 
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
@@ -17,7 +17,7 @@ pub enum Constant {
     Bool(bool),
     /// An integer.
     Int(i64),
-    /// A float that is a number.
+    /// A finite float.
     Float(f64),
     /// A string.
     Str(String),
@@ -50,13 +50,13 @@ impl Serialize for Constant {
 }
 
 impl Constant {
-    /// An integer, when it is not too large to be sent.
+    /// An integer; `None` if it does not fit 64 bits.
     #[must_use]
     pub fn integer(value: i128) -> Option<Self> {
         i64::try_from(value).ok().map(Self::Int)
     }
 
-    /// A float, when it is a number.
+    /// A float; `None` if it is not finite.
     #[must_use]
     pub fn float(value: f64) -> Option<Self> {
         value.is_finite().then_some(Self::Float(value))
@@ -68,7 +68,7 @@ impl Constant {
         Self::Dtype(number.member())
     }
 
-    /// What the analysis knows.
+    /// Converts a constant of the analysis.
     pub(super) fn of_const(value: &Const) -> Option<Self> {
         match value {
             Const::None => Some(Self::None),
@@ -81,7 +81,7 @@ impl Constant {
         }
     }
 
-    /// What is spelled out.
+    /// Evaluates an expression of literals.
     pub(super) fn of_expr(expr: &Expr) -> Option<Self> {
         let all = |items: &[Expr]| items.iter().map(Self::of_expr).collect::<Option<Vec<_>>>();
         match &expr.kind {
@@ -120,7 +120,7 @@ impl Constant {
         }
     }
 
-    /// What Python makes of a text.
+    /// Parses a text as a Python expression of literals.
     pub(super) fn of_text(text: &str) -> Option<Self> {
         let module = Module::build_whole(&Source::parse(format!("value = {text}\n")));
         let [global] = module.globals.as_slice() else { return None };

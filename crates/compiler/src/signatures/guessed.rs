@@ -1,4 +1,4 @@
-//! Guesses from names and from how parameters are used: several, because none need be right.
+//! Guesses of signatures from the names and uses of parameters. There are several, because each may be wrong.
 
 use std::collections::HashMap;
 
@@ -9,16 +9,16 @@ use super::launched::{self, Site};
 use super::usage::{Reader, Usage};
 use super::{Given, Givens, Launching, annotated, names};
 
-/// One way to fill in what nobody says.
+/// A rule to fill in unknown parameters.
 #[derive(Clone, Copy, Debug)]
 struct Mode {
-    /// The elements of pointers; `None` for the usual mixture.
+    /// The element type of pointers; `None` for the usual mixture of types.
     element: Option<&'static str>,
-    /// What flags are.
+    /// The value of flags.
     flag: bool,
-    /// Which of the strings and numbers that something is compared with is taken.
+    /// The index of the string or number to use, among those with which a parameter is compared.
     choice: usize,
-    /// Whether sizes are those of the first configuration.
+    /// Whether sizes come from the first configuration.
     is_tuned: bool,
 }
 
@@ -43,8 +43,8 @@ const MODES: &[Mode] = &[
     mode(Some("fp32"), false, 1, false),
 ];
 
-/// What to lower a kernel with. Nothing when a parameter is something that nobody can guess, and for functions that
-/// only other kernels can use: what they get may be tiles.
+/// The guessed signatures of a kernel. There are none if a parameter cannot be guessed, or for functions that only
+/// other kernels can call, because their arguments may be tiles.
 pub(super) fn all(module: &Module, launch: &Launching<'_>, known: &[Givens]) -> Vec<Givens> {
     let usage = Reader::new(module).of(launch.kernel);
     if !usage.others.is_empty() {
@@ -64,7 +64,7 @@ pub(super) fn all(module: &Module, launch: &Launching<'_>, known: &[Givens]) -> 
         sites[site].givens.extend(known.clone());
     }
     let text = Text { module, launch, usage: &usage, tuned: launched::tuned(module, launch) };
-    // Every launch with the likeliest mode, then all modes with one launch each.
+    // Every launch is used with the likeliest mode, then all modes with one launch each.
     let first = sites.iter().take(4).map(|site| text.filled(site, MODES[0]));
     let rest = MODES.iter().enumerate().map(|(at, &mode)| text.filled(&sites[at / 2 % sites.len()], mode));
     first.chain(rest).collect()
@@ -150,7 +150,7 @@ impl Text<'_, '_> {
         Given::Type(kind.to_owned(), false)
     }
 
-    /// What a pointer points to.
+    /// The element type of a pointer.
     fn element(&self, name: &str, mode: Mode) -> &'static str {
         if self.usage.addresses.contains(name) {
             return "i64";

@@ -1,4 +1,4 @@
-//! What the launches of a file and the configurations of autotuned kernels pass.
+//! The arguments that the launches of a file and the configurations of autotuned kernels pass.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -13,24 +13,24 @@ use model::kernel::{Config, Module, Param};
 use super::constant::Constant;
 use super::{Given, Givens, Launching};
 
-/// So many configurations of a kernel are looked at.
+/// The greatest number of configurations of a kernel that are used.
 const CONFIGS: usize = 4;
 
-/// Names and calls deeper than this are not followed.
+/// The greatest depth to which names and calls are followed.
 const DEEP: usize = 8;
 
-/// What a launch says.
+/// The facts about parameters in one launch.
 #[derive(Debug, Default)]
 pub(super) struct Site {
-    /// What is known of parameters.
+    /// The known types and values of parameters.
     pub(super) givens: Givens,
     /// Parameters that get a tensor.
     pub(super) tensors: BTreeSet<String>,
-    /// Parameters that get a truth value.
+    /// Parameters that get a Boolean.
     pub(super) flags: BTreeSet<String>,
 }
 
-/// The launches of the file, those that say different things.
+/// The distinct launches of the file.
 pub(super) fn sites(module: &Module, launch: &Launching<'_>) -> Vec<Site> {
     let kernel = launch.kernel;
     let mut hosts = Hosts::new(module);
@@ -60,7 +60,8 @@ pub(super) fn sites(module: &Module, launch: &Launching<'_>) -> Vec<Site> {
     sites
 }
 
-/// What is known, with each of the first configurations and with the defaults of parameters that nothing else sets.
+/// The known parameters, with each of the first configurations and with the defaults of parameters that are set nowhere
+/// else.
 pub(super) fn configured(module: &Module, launch: &Launching<'_>, known: &Givens) -> Vec<Givens> {
     let kernel = launch.kernel;
     let configs = kernel.autotune.as_ref().map(|autotune| autotune.configs.as_deref());
@@ -69,7 +70,7 @@ pub(super) fn configured(module: &Module, launch: &Launching<'_>, known: &Givens
     }
     let mut with_configs: Vec<Givens> = match configs {
         None => vec![known.clone()],
-        // A list that is built elsewhere may set anything.
+        // A list of configurations that is built elsewhere may set any parameter.
         Some(None) => return vec![known.clone()],
         Some(Some(configs)) => configs.iter().take(CONFIGS).map(|config| with_config(module, known, config)).collect(),
     };
@@ -77,7 +78,7 @@ pub(super) fn configured(module: &Module, launch: &Launching<'_>, known: &Givens
     with_configs
 }
 
-/// Adds the defaults of parameters that nothing else sets.
+/// Adds the defaults of parameters that are set nowhere else.
 pub(super) fn fill_defaults(module: &Module, launch: &Launching<'_>, givens: &mut Givens) {
     let Some(heuristics) = &launch.kernel.heuristics else { return };
     for param in launch.kernel.params.iter().filter(|param| !heuristics.contains(&param.name)) {
@@ -109,7 +110,7 @@ fn of_default(module: &Module, launch: &Launching<'_>, param: &Param, default: &
     })
 }
 
-/// What the first configuration sets, also where a comprehension makes the configurations.
+/// The settings of the first configuration, including one that a comprehension creates.
 pub(super) fn tuned(module: &Module, launch: &Launching<'_>) -> HashMap<String, Constant> {
     let Some(autotune) = &launch.kernel.autotune else { return HashMap::new() };
     let none = HashMap::new();
@@ -122,7 +123,7 @@ pub(super) fn tuned(module: &Module, launch: &Launching<'_>) -> HashMap<String, 
     configs.map_or_else(HashMap::new, |configs| first_of(module, configs, 0))
 }
 
-/// What the first of some configurations sets.
+/// The settings of the first of several configurations.
 fn first_of(module: &Module, configs: &Expr, depth: usize) -> HashMap<String, Constant> {
     let next = |configs: &Expr| if depth > DEEP { HashMap::new() } else { first_of(module, configs, depth + 1) };
     match &configs.kind {
@@ -193,12 +194,12 @@ pub(super) fn of_top_level(module: &Module, expr: &Expr, values: &HashMap<String
     Constant::of_expr(expr).or_else(|| Constant::integer(integer(expr, &named)?))
 }
 
-/// The tensor that an expression is.
+/// Whether the value of an expression is a tensor.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Tensor {
-    /// Perhaps none.
+    /// It may be no tensor.
     Unknown,
-    /// Of these elements, where known.
+    /// A tensor with this element type, if known.
     Of(Option<Number>),
 }
 
@@ -209,7 +210,7 @@ struct Host<'n, 'a> {
 }
 
 impl<'a> Host<'_, 'a> {
-    /// Notes what a parameter gets.
+    /// Records the argument of a parameter.
     fn look(&self, param: &Param, value: &'a Expr, site: &mut Site) {
         let name = || param.name.clone();
         if let Some(given) = self.given(param, value) {
@@ -257,7 +258,7 @@ impl<'a> Host<'_, 'a> {
         }
     }
 
-    /// The type of a number at run time of which nobody can tell the value.
+    /// The type of a run-time number whose value is unknown.
     fn number(&self, value: &'a Expr, depth: usize) -> Option<&'static str> {
         if depth > DEEP {
             return None;

@@ -1,5 +1,6 @@
-//! What to lower a kernel with: the types of what it gets at run time and the values of the rest. Best are those that
-//! somebody wrote down or that were seen when the program ran; without any, the text of the file suggests some.
+//! Signatures to lower a kernel with: the types of its run-time parameters and the values of its compile-time
+//! parameters. The best are written in a comment or were recorded when the program ran; without these, they are guessed
+//! from the text of the file.
 
 mod certain;
 mod configs;
@@ -23,35 +24,36 @@ use model::analysis::types::dtype::Number;
 use model::kernel::ast::ExprKind;
 use model::kernel::{Kernel, Module, Param};
 
-/// More than these are not tried.
+/// The greatest number of guesses that are tried.
 const MAX: usize = 12;
 
-/// What a kernel may be lowered with.
+/// A signature that a kernel may be lowered with.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Guess {
-    /// The types of parameters that have their values at run time, in Triton's words: `*fp16`, `i32`.
+    /// The types of run-time parameters, in Triton's notation: `*fp16`, `i32`.
     pub signature: BTreeMap<String, String>,
-    /// The values of all others.
+    /// The values of all other parameters.
     pub constexprs: BTreeMap<String, Constant>,
-    /// Parameters at run time that a launch tells Triton to be multiples of 16.
+    /// The run-time parameters that Triton specializes as multiples of 16.
     pub aligned: Vec<String>,
-    /// Where it comes from.
+    /// The source of the signature.
     pub certainty: Certainty,
 }
 
-/// Where a [`Guess`] comes from.
+/// The source of a [`Guess`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Certainty {
-    /// A comment says so: an error under it is one of the program.
+    /// A comment gives the signature: an error under it is an error of the program.
     Written,
-    /// It was seen when the program ran: an error under it is one of the program.
+    /// The signature was recorded when the program ran: an error under it is an error of the program.
     Recorded,
-    /// Some of it is guessed: an error under it may be one of the guess.
+    /// A part of the signature is guessed: an error under it may be due to the guess.
     Guessed,
 }
 
-/// What to lower `kernel` of the file `text` with, best first. All are [`Certainty::Guessed`] or none.
+/// The signatures to lower `kernel` of the file `text` with, best first. All of them are [`Certainty::Guessed`] or
+/// none.
 #[must_use]
 pub fn guesses(module: &Module, kernel: &Kernel, text: &str) -> Vec<Guess> {
     if kernel.has_error || kernel.params.iter().any(|param| param.variadic) {
@@ -74,7 +76,7 @@ pub fn guesses(module: &Module, kernel: &Kernel, text: &str) -> Vec<Guess> {
     all
 }
 
-/// What a parameter is lowered with.
+/// The type or value of a parameter.
 #[derive(Clone, Debug, PartialEq)]
 enum Given {
     /// A type, and whether values are multiples of 16.
@@ -83,7 +85,7 @@ enum Given {
     Constant(Constant),
 }
 
-/// What parameters are lowered with, by name.
+/// The types and values of parameters, by name.
 type Givens = BTreeMap<String, Given>;
 
 fn guess(certainty: Certainty, givens: Givens) -> Guess {
@@ -112,9 +114,9 @@ impl Guess {
 #[derive(Debug)]
 struct Launching<'a> {
     kernel: &'a Kernel,
-    /// Those whose values do not matter to the compiler.
+    /// The parameters whose values the compiler does not specialize.
     unspecialized: BTreeSet<&'a str>,
-    /// Those that may be multiples of 16 without the compiler knowing.
+    /// The parameters that the compiler does not specialize on alignment.
     unaligned: BTreeSet<&'a str>,
 }
 
@@ -134,7 +136,7 @@ impl<'a> Launching<'a> {
         Given::Type(format!("*{pointee}"), self.may_be_aligned(param))
     }
 
-    /// An integer, of the type that is written, else of the least that holds it.
+    /// An integer of the written type, else of the smallest type that holds it.
     fn integer(&self, param: &Param, value: i128, word: Option<&str>) -> Option<Given> {
         if param.constexpr {
             return Some(Given::Constant(Constant::integer(value)?));
@@ -161,7 +163,7 @@ fn integer_word(value: i128) -> Option<&'static str> {
     }
 }
 
-/// The type of run-time numbers that an annotation names.
+/// The type of run-time numbers in an annotation.
 fn annotated(param: &Param) -> Option<String> {
     let annotation = param.annotation.as_ref()?;
     match &annotation.kind {
@@ -175,7 +177,7 @@ fn listed<'a>(kernel: &'a Kernel, word: &str) -> BTreeSet<&'a str> {
     let calls = kernel.decorators.iter().filter_map(|decorator| decorator.expr.as_call());
     let mut found = BTreeSet::new();
     for list in calls.filter_map(|call| call.argument(word, None)) {
-        // Under a condition, all that may be listed.
+        // If the list is conditional, all parameters that may be listed count.
         list.walk(&mut |item| {
             let param = match &item.kind {
                 ExprKind::Str(name) => kernel.param(name),

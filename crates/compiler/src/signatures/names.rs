@@ -1,6 +1,6 @@
-//! What the names of parameters suggest, by custom.
+//! Conventions for the names of parameters, from which their types and values are guessed.
 
-/// Whether a name has one of these parts, whatever their case; `^` and `$` stand for its ends.
+/// Whether a name contains one of these parts, ignoring case; `^` and `$` match its start and end.
 fn like(name: &str, parts: &[&str]) -> bool {
     let name = name.to_ascii_lowercase();
     parts.iter().any(|part| {
@@ -54,7 +54,7 @@ pub(super) fn is_wide_index(name: &str) -> bool {
     like(name, &["target", "label", "ids", "^y_ptr$", "^y$"])
 }
 
-/// A pointer to what is computed in full precision.
+/// A pointer to values that are computed in full precision.
 pub(super) fn is_precise(name: &str) -> bool {
     const PARTS: &[&str] = &[
         "^dg",
@@ -90,7 +90,7 @@ pub(super) fn is_mask(name: &str) -> bool {
     like(name, &["mask"])
 }
 
-/// A number that need not be whole.
+/// A number that may be fractional.
 pub(super) fn is_fraction(name: &str) -> bool {
     const PARTS: &[&str] = &[
         "eps",
@@ -124,7 +124,7 @@ pub(super) fn is_fraction(name: &str) -> bool {
     !is_count(name) && like(name, PARTS)
 }
 
-/// A whole number.
+/// An integer.
 pub(super) fn is_count(name: &str) -> bool {
     like(name, &["stride", "num", "^n_", "size", "len", "iter", "step"]) || name.starts_with('N')
 }
@@ -193,7 +193,7 @@ pub(super) fn size(name: &str) -> Option<i64> {
     })
 }
 
-/// Another value of a size: tiles cover what they are named after.
+/// Another value of a size; tiles cover the dimension that they are named after.
 pub(super) fn other_size(name: &str) -> i64 {
     match name {
         "K" | "V" | "D" | "BK" | "BV" | "BD" => 64,

@@ -1,12 +1,12 @@
-//! What expressions in a kernel are made of: the pointers that an address starts from, what is loaded, which
-//! parameters.
+//! A dataflow analysis of the expressions in a kernel: the pointers that an address starts from, the pointers that are
+//! loaded from, and the parameters that are used.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use model::kernel::Kernel;
 use model::kernel::ast::{Call, Expr, ExprKind, StmtKind, walk_statements};
 
-/// What an expression is made of.
+/// The sources of an expression's value.
 #[derive(Default)]
 pub(super) struct Parts<'a> {
     /// Pointers whose elements are loaded.
@@ -15,11 +15,11 @@ pub(super) struct Parts<'a> {
     pub(super) scalars: BTreeSet<&'a str>,
 }
 
-/// What the text of a kernel assigns.
+/// The assignments in the text of a kernel.
 pub(super) struct Assigned<'a> {
     kernel: &'a Kernel,
     values: HashMap<&'a str, Vec<&'a Expr>>,
-    /// What `name += …` and the like add: it makes no pointer of a name.
+    /// The values of augmented assignments such as `name += …`, which turn no name into a pointer.
     added: HashMap<&'a str, Vec<&'a Expr>>,
 }
 
@@ -49,12 +49,12 @@ impl<'a> Assigned<'a> {
         }
     }
 
-    /// The values that a name is given.
+    /// The values that are assigned to a name.
     pub(super) fn values(&self, name: &str) -> &[&'a Expr] {
         self.values.get(name).map_or(&[], Vec::as_slice)
     }
 
-    /// The name of the parameter at run time that `name` is.
+    /// The run-time parameter that has this name, if any.
     pub(super) fn param(&self, name: &str) -> Option<&'a str> {
         let kernel = self.kernel;
         kernel.param(name).filter(|param| !param.constexpr).map(|param| param.name.as_str())
@@ -77,7 +77,7 @@ impl<'a> Assigned<'a> {
                     for value in self.values.get(name.as_str()).into_iter().flatten() {
                         self.roots_into(value, seen, found);
                     }
-                    // An offset may come first, and what it is added to later.
+                    // The first assignment may be an offset, to which a pointer is added later.
                     let added = self.added.get(name.as_str()).filter(|_| found.len() == before);
                     for value in added.into_iter().flatten() {
                         self.roots_into(value, seen, found);
@@ -110,7 +110,7 @@ impl<'a> Assigned<'a> {
         }
     }
 
-    /// What an expression is made of.
+    /// The sources of an expression's value.
     pub(super) fn parts(&self, expr: &'a Expr) -> Parts<'a> {
         let mut parts = Parts::default();
         self.parts_into(expr, &mut HashSet::new(), &mut parts);
@@ -131,10 +131,10 @@ impl<'a> Assigned<'a> {
             }
             ExprKind::Call(call) if is_fractional(call) => {}
             ExprKind::Binary { op, .. } if op == "/" => {}
-            // Whether something is so is a number whatever it is made of.
+            // A comparison is a number, whatever its operands are.
             ExprKind::Compare { .. } | ExprKind::Attribute { .. } => {}
             ExprKind::Call(call) => {
-                // What a method is called on is part of it, too.
+                // The object of a method call is a source, too.
                 if let ExprKind::Attribute { value, .. } = &call.func.kind {
                     self.parts_into(value, seen, parts);
                 }
@@ -145,7 +145,7 @@ impl<'a> Assigned<'a> {
     }
 }
 
-/// What is called, without what stands before the last dot.
+/// The name of a called function, without the part before the last dot.
 pub(super) fn last_name(func: &Expr) -> &str {
     match &func.kind {
         ExprKind::Attribute { name, .. } | ExprKind::Name(name) => name,
@@ -153,7 +153,7 @@ pub(super) fn last_name(func: &Expr) -> &str {
     }
 }
 
-/// Whether a function gives fractions.
+/// Whether a function returns fractional numbers.
 fn is_fractional(call: &Call) -> bool {
     const NAMES: &[&str] = &[
         "dot",

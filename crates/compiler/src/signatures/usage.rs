@@ -1,5 +1,5 @@
-//! What the text of a kernel tells about its parameters: which are pointers, and to what, and which are flags. Helpers
-//! are looked into, also those of other files.
+//! The uses of parameters in the text of a kernel: which are pointers, and to what, and which are flags. The analysis
+//! includes helpers, also those of other files.
 
 use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
@@ -9,43 +9,43 @@ use model::kernel::{Kernel, Link, Module};
 
 use super::parts::{Assigned, last_name};
 
-/// So many names of names, and calls in calls, are followed.
+/// The greatest depth to which names and calls are followed.
 const DEEP: usize = 32;
 
-/// A kernel: its file, by its number in [`Links`](model::kernel::Links), and its index there.
+/// A kernel: the index of its file in [`Links`](model::kernel::Links), and its index in the file.
 type Place = (Option<usize>, usize);
 
-/// What is known of the parameters of a kernel.
+/// The uses of the parameters of a kernel.
 #[derive(Debug, Default)]
 pub(super) struct Usage<'a> {
-    /// Those that loads and stores start from.
+    /// Parameters from which the addresses of loads and stores start.
     pub(super) pointers: BTreeSet<&'a str>,
-    /// Pointers to what becomes part of an address or the bound of a loop.
+    /// Pointers to values that become part of an address or the bound of a loop.
     pub(super) indices: BTreeSet<&'a str>,
     /// Pointers to pointers.
     pub(super) addresses: BTreeSet<&'a str>,
     /// Numbers that are part of an address or the bound of a loop.
     pub(super) whole: BTreeSet<&'a str>,
-    /// Those that are tested.
+    /// Parameters that are tested.
     pub(super) flags: BTreeSet<&'a str>,
-    /// Those that are compared with strings, with the strings.
+    /// Parameters that are compared with strings, with these strings.
     pub(super) strings: HashMap<&'a str, Vec<&'a str>>,
-    /// Those that are compared with several numbers, with the numbers.
+    /// Parameters that are compared with several numbers, with these numbers.
     pub(super) numbers: HashMap<&'a str, Vec<i64>>,
-    /// Pointers to what need not be whole: what they point to is filled up with a fraction, or asked for its type.
+    /// Pointers to values that may be fractional: a load has a fractional `other`, or their element type is used.
     pub(super) floats: BTreeSet<&'a str>,
-    /// Those that are neither pointers nor numbers: descriptors, tuples.
+    /// Parameters that are neither pointers nor numbers: descriptors, tuples.
     pub(super) others: BTreeSet<&'a str>,
-    /// Those that values are converted to.
+    /// Parameters that are used as the type of a conversion.
     pub(super) dtypes: BTreeSet<&'a str>,
 }
 
-/// Reads kernels, each once.
+/// The analysis of kernels, which analyzes each kernel once.
 #[derive(Debug)]
 pub(super) struct Reader<'a> {
     module: &'a Module,
     known: HashMap<Place, Rc<Usage<'a>>>,
-    /// How many kernels that call each other are being read.
+    /// The depth of nested calls that are being analyzed.
     depth: usize,
 }
 
@@ -54,7 +54,7 @@ impl<'a> Reader<'a> {
         Self { module, known: HashMap::new(), depth: 0 }
     }
 
-    /// What is known of a kernel of the file itself.
+    /// The uses of parameters in a kernel of the file itself.
     pub(super) fn of(&mut self, kernel: &Kernel) -> Rc<Usage<'a>> {
         let index = self.module.kernels.iter().position(|known| known.span == kernel.span);
         index.map_or_else(Rc::default, |index| self.at((None, index)))
@@ -70,7 +70,7 @@ impl<'a> Reader<'a> {
         if self.depth > DEEP {
             return Rc::default();
         }
-        // Functions that call each other in a circle find nothing here.
+        // Recursive calls get this empty result.
         self.known.insert(place, Rc::default());
         self.depth += 1;
         let usage = Rc::new(Body::new(self, place, kernel).read());
@@ -87,7 +87,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The kernel that `func` in a file names.
+    /// The kernel to which `func` refers in a file.
     fn callee(&self, mut at: Option<usize>, func: &Expr) -> Option<Place> {
         let parts = func.dotted()?;
         let (first, mut rest) = parts.split_first()?;
@@ -141,7 +141,7 @@ impl<'r, 'a> Body<'r, 'a> {
         self.usage
     }
 
-    /// A sum in a loop that begins with a whole number stays one.
+    /// A sum in a loop that starts with an integer stays an integer.
     fn look_at_sums(&mut self, body: &'a [Stmt]) {
         walk_statements(body, &mut |stmt| {
             let StmtKind::AugAssign { target, value, .. } = &stmt.kind else { return };
@@ -264,7 +264,7 @@ impl<'r, 'a> Body<'r, 'a> {
         }
     }
 
-    /// What a helper does with its parameters is done to the arguments.
+    /// Applies the uses of a helper's parameters to the arguments of its call.
     fn look_through(&mut self, call: &'a Call, place: Place) {
         let Some(callee) = self.reader.file(place.0).and_then(|module| module.kernels.get(place.1)) else { return };
         let usage = self.reader.at(place);
@@ -318,7 +318,7 @@ impl<'r, 'a> Body<'r, 'a> {
     }
 }
 
-/// Whether a value is no whole number: `0.0`, `-float("inf")`.
+/// Whether a value is a float: `0.0`, `-float("inf")`.
 fn is_float(kind: &ExprKind) -> bool {
     match kind {
         ExprKind::Float(_) => true,

@@ -1,4 +1,5 @@
-//! The ways in which a program runs a kernel, one for each configuration of a tuner: what to compile to the end.
+//! The variants in which a program runs a kernel, one for each configuration of an autotuner, for complete
+//! compilations.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -12,42 +13,42 @@ use super::configs::{self, Setup};
 use super::constant::Constant;
 use super::{Given, Givens, Guess, Launching, guess, launched};
 
-/// More are not compiled.
+/// The greatest number of variants that are compiled.
 const MAX: usize = 64;
-/// The same where parameters are guessed: what comes of it is less worth.
+/// The same limit for guessed parameters, whose results are worth less.
 const MAX_GUESSED: usize = 16;
-/// What a launch passes beside the parameters.
+/// The launch options that affect compilation, in the order of the arguments of `triton.Config`.
 pub(super) const OPTIONS: [&str; 4] = ["num_warps", "num_stages", "num_ctas", "maxnreg"];
 
-/// One way in which a program runs a kernel.
+/// A variant in which a program runs a kernel.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Variant {
-    /// Its parameters.
+    /// The types and values of its parameters.
     pub guess: Guess,
-    /// Options of the back end, those that are not as usual.
+    /// Options of the back end that differ from the defaults.
     pub options: BTreeMap<String, i64>,
-    /// Which of the calls of `triton.Config` makes it.
+    /// The index of the `triton.Config` call that creates it, if any.
     pub config: Option<usize>,
-    /// What tells it from the others.
+    /// The settings that distinguish it from other variants.
     pub setting: String,
     /// How much of it was guessed.
     pub certainty: Sure,
 }
 
-/// The ways in which a program runs a kernel.
+/// The variants in which a program runs a kernel.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Variants {
-    /// Each one.
+    /// The variants that are compiled.
     pub all: Vec<Variant>,
-    /// How many more there are, or may be.
+    /// The number of further variants that exist or may exist.
     pub left_out: usize,
 }
 
-/// What the parameters are, before configurations and launches.
+/// The parameters before configurations and launches.
 struct Base<'a> {
     certainty: super::Certainty,
     known: Givens,
-    /// Options that were seen.
+    /// The recorded launch options, if any.
     options: Option<&'a [(String, i64)]>,
 }
 
@@ -58,8 +59,8 @@ impl<'a> Base<'a> {
     }
 }
 
-/// The ways to compile a kernel for what somebody has said or seen of its launches; empty where nobody has. `stages` is
-/// the `num_stages` of a `triton.Config` that says none.
+/// The variants of a kernel from written and recorded facts about its launches; empty without any. `stages` is the
+/// default of `num_stages` in `triton.Config`.
 #[must_use]
 pub fn certain_variants(module: &Module, kernel: &Kernel, text: &str, stages: i64) -> Variants {
     let launch = Launching::of(kernel);
@@ -67,7 +68,7 @@ pub fn certain_variants(module: &Module, kernel: &Kernel, text: &str, stages: i6
     of_bases(module, &launch, said.into_iter().map(Base::of).collect(), stages)
 }
 
-/// The ways to compile a kernel whose other parameters are as in a guess.
+/// The variants of a kernel whose other parameters are those of a guess.
 #[must_use]
 pub fn guessed_variants(module: &Module, kernel: &Kernel, guess: &Guess, stages: i64) -> Variants {
     let launch = Launching::of(kernel);
@@ -91,7 +92,7 @@ fn of_bases(module: &Module, launch: &Launching<'_>, bases: Vec<Base<'_>>, stage
             let set: BTreeSet<&String> = setups.all.iter().flat_map(|setup| setup.meta.keys()).collect();
             base.known.retain(|name, _| !set.contains(name));
         }
-        // Of a tuner's launches, only what it does not set counts.
+        // For an autotuned kernel, only the parameters that the autotuner does not set count.
         let is_like =
             |other: &Base<'_>| other.known == base.known && (setups.is_some() || other.options == base.options);
         if !distinct.iter().any(is_like) {
@@ -118,12 +119,12 @@ fn of_bases(module: &Module, launch: &Launching<'_>, bases: Vec<Base<'_>>, stage
     found
 }
 
-/// A base with one of the tuner's configurations.
+/// A base with one of the autotuner's configurations.
 fn with_setup(module: &Module, launch: &Launching<'_>, base: &Base<'_>, setup: &Setup, label: &str) -> Option<Variant> {
     let meta = setup.meta.iter().map(|(name, value)| (name.clone(), Given::Constant(value.clone())));
     let known = base.known.iter().map(|(name, given)| (name.clone(), given.clone())).chain(meta).collect();
     let setting = joined(label, &setup.label);
-    // A hook may give a descriptor other blocks.
+    // A hook may change the block shape of a descriptor.
     let is_descriptor = |given: &Given| matches!(given, Given::Type(word, _) if word.starts_with("tensordesc"));
     let is_sure = setup.is_sure && !(setup.has_hook && base.known.values().any(is_descriptor));
     let sure = if is_sure { Sure::Certain } else { Sure::Possible };
@@ -154,7 +155,7 @@ fn as_launched(module: &Module, launch: &Launching<'_>, base: &Base<'_>, label: 
         found.extend(new.filter(is_new));
     }
     if found.is_empty() {
-        // Nobody says how it is launched: as usual, perhaps.
+        // No launch is known, so the default options are possible.
         let usual = BTreeMap::new();
         found.extend(variant(module, launch, base, base.known.clone(), usual, label.to_owned(), Sure::Possible, None));
     }
@@ -181,7 +182,7 @@ fn variant(
     let is_plain = kernel.plain && kernel.heuristics.as_ref().is_some_and(Vec::is_empty);
     let certainty = match sure {
         _ if is_guessed => Sure::Guessed,
-        // What wraps a kernel may set options, too; what was seen has them.
+        // Decorators around a kernel may set options, too; recorded launches include these.
         Sure::Certain if !is_plain && (config.is_some() || base.options.is_none()) => Sure::Possible,
         sure => sure,
     };
@@ -209,7 +210,7 @@ fn integer(base: &Base<'_>, name: &str) -> Option<i128> {
     }
 }
 
-/// Whether a launch passes something else for one of the parameters.
+/// Whether a launch passes another value for one of the parameters.
 fn contradicts(setting: &Setting<'_>, base: &Base<'_>) -> bool {
     base.known.keys().any(|name| match (setting.value(name), integer(base, name)) {
         (Some((passed, _)), Some(known)) => passed != known,
@@ -217,7 +218,7 @@ fn contradicts(setting: &Setting<'_>, base: &Base<'_>) -> bool {
     })
 }
 
-/// Whether a launch certainly passes the same for all compile-time parameters.
+/// Whether a launch certainly passes the same values for all compile-time parameters.
 fn agrees(setting: &Setting<'_>, base: &Base<'_>, kernel: &Kernel) -> bool {
     kernel.params.iter().filter(|param| param.constexpr).all(|param| {
         let passed = setting.value(&param.name).map(|(value, _)| value);
@@ -266,7 +267,7 @@ mod tests {
         (text, module)
     }
 
-    /// Setting, options, `B` and certainty of each way that somebody has said.
+    /// Setting, options, `B` and certainty of each variant from written or recorded facts.
     fn found(text: &str) -> Vec<String> {
         let (text, module) = module_of(text);
         shown(&certain_variants(&module, module.kernel("k").unwrap(), &text, 3))

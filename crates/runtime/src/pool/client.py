@@ -1,7 +1,7 @@
 """The client of a Ray cluster: it holds the connection and speaks Warpsmith's frames over standard input and output.
 
-To the program that starts it this is a worker like any other, with the GPUs of the cluster. Ray decides where actors
-run and notices what dies; here is noted what each has been given, so that nothing is lost and nothing counts twice.
+For the program that starts it, this is a worker that has the GPUs of the cluster. Ray decides where actors run and
+detects failures. The client tracks which evaluation each actor has, so that none is lost or counted twice.
 """
 
 import contextlib

@@ -19,8 +19,8 @@ class Unfit(Exception):
 
 
 class Unready(Unfit):
-    """It cannot be used yet: its head answers, and the process that it starts for us does not. Ray forks that beside
-    threads of gRPC's, where it hangs now and then."""
+    """An error: the pool cannot be used yet. Its head answers, but the process that the head starts for this client
+    does not. Ray forks that process while threads of gRPC run, so it sometimes hangs."""
 
 
 def connect(options):

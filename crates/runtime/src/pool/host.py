@@ -205,9 +205,9 @@ class Host:
             install(digest, [await part for part in held])
 
     async def judge(self, asked, held=None):
-        """Judges a candidate: what it shares with others travels once, under its hash. Both are the texts of
-        objects, which are put together unread. Bytes go both ways, as Ray passes them on as they are: back, how many
-        nanoseconds the worker had it, and what it said."""
+        """Judges a candidate. The part that it shares with others is sent once, under its hash. Both parts are JSON
+        objects, which are joined without parsing. Arguments and result are bytes, which Ray passes unchanged: the
+        result is the time in the worker in nanoseconds, followed by its answer."""
         head, own = asked.split(b"\n", 1)
         session, number, name = json.loads(head)
         found = self.session(session)

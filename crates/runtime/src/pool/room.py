@@ -7,13 +7,13 @@ import statistics
 STEPS = 16
 # The greatest number of concurrent candidates of a worker, as on a single machine.
 MOST = 16
-# The GPUs of a node have so many together, for their driver does one thing after the other for all of them; but each
-# has some.
+# The number of candidates that the GPUs of a node share, since their driver serializes work for all of them, and the
+# least number for each GPU.
 ON_A_NODE, LEAST = 48, 8
-# One in so many places is given to another candidate while those who have them take long. As in `explore/pace.rs`.
+# One of this many places may be given to another candidate while its own takes long.
 BESIDE = 4
-# That is so many times as long as usual, of the last so many, and so many seconds at least; nobody knows with fewer
-# than so many. As there, too.
+# A candidate is late after this many times the median time of this many latest ones, and at least this many seconds;
+# with fewer answers than the last number, none is late.
 TIMES, KNOWN, LONGER, FEWEST = 4, 64, 5.0, 8
 
 
@@ -23,8 +23,8 @@ def places(cores, gpus):
 
 
 def free(seat):
-    """Who takes much longer than the others has a core for its compiler and little else: some of these hold no
-    place."""
+    """The number of free places. A late candidate needs little more than a core for its compiler, so some late ones
+    hold no place."""
     return seat.places + min(len(seat.late), seat.places // BESIDE) - len(seat.under)
 
 

@@ -1,7 +1,7 @@
-"""Compiled modules of packages, kept where nobody keeps them.
+"""A cache for the bytecode of packages that Python caches nowhere else.
 
-Images of containers often come without, and have Python write none. Then each process compiles what it imports, and
-torch takes three times as long.
+Container images often have no bytecode and disable writing it. Each process then compiles what it imports, and the
+import of torch takes three times as long.
 """
 
 import contextlib
@@ -14,8 +14,8 @@ import sys
 
 @contextlib.contextmanager
 def kept(packages, folder):
-    """What is imported meanwhile is kept under `folder`, if what the first of these packages that is there consists
-    of is kept nowhere else."""
+    """Caches the bytecode of imports in this context under `folder`, if the first installed one of these packages has
+    no bytecode cache of its own."""
     place, writes_none = lacking(packages, folder), sys.dont_write_bytecode
     if place:
         sys.pycache_prefix, sys.dont_write_bytecode = place, False
@@ -28,7 +28,7 @@ def kept(packages, folder):
 
 
 def lacking(packages, folder):
-    """Where to keep it; None where that is not for us."""
+    """The folder for the bytecode; None if it is not needed or cannot be used safely."""
     origin = next((spec.origin for spec in map(importlib.util.find_spec, packages) if spec), None)
     if sys.pycache_prefix is not None or not (origin or "").endswith(".py"):
         return None
@@ -42,8 +42,8 @@ def lacking(packages, folder):
 
 
 def made(packages, folder):
-    """A folder for this version of what is installed there, instead of those for others. Python looks at the time
-    and size of a file alone, and files of images may all have one time."""
+    """Creates the folder for the installed versions of these packages and removes those of other versions. Python
+    checks only the time and size of a source file, and all files of an image may have the same time."""
     own = os.path.join(folder, named([os.path.realpath(packages)]))
     place = os.path.join(own, named(sorted(name for name in os.listdir(packages) if name.endswith("-info"))))
     if not os.path.isdir(place):
