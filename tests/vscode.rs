@@ -53,7 +53,7 @@ fn state(path: &Path, out: &mut String) {
     }
 }
 
-/// VS Code and the packed extension; `None` when the user wants none.
+/// VS Code and the folder with the built extension, packed and installed; `None` when the user wants none.
 fn installed() -> Option<(PathBuf, PathBuf)> {
     if std::env::var_os("WARPSMITH_SKIP_VSCODE").is_some_and(|value| value == "1") {
         eprintln!("skipped: WARPSMITH_SKIP_VSCODE is set");
@@ -78,6 +78,7 @@ fn installed() -> Option<(PathBuf, PathBuf)> {
     for source in [
         &Path::new(SCRIPTS).join("../../editors/vscode"),
         &Path::new(SCRIPTS).join("build.sh"),
+        &Path::new(SCRIPTS).join("extensions.sh"),
         &Path::new(SCRIPTS).join("python"),
         &Path::new(SCRIPTS).join("models"),
         server,
@@ -88,6 +89,9 @@ fn installed() -> Option<(PathBuf, PathBuf)> {
     if fs::read_to_string(&stamp).ok().as_ref() != Some(&now) {
         let built = problem(Command::new("bash").arg(Path::new(SCRIPTS).join("build.sh")).arg(&build).arg(server));
         assert!(built.is_none(), "the extension could not be built: {}", built.unwrap_or_default());
+        let script = Path::new(SCRIPTS).join("extensions.sh");
+        let added = problem(Command::new("bash").arg(script).arg(&prefix).arg(&build));
+        assert!(added.is_none(), "the extension could not be installed: {}", added.unwrap_or_default());
         fs::write(stamp, now).unwrap();
     }
     Some((prefix, build))
@@ -153,23 +157,22 @@ impl Project {
         fs::write(self.path(name).join(".vscode/settings.json"), settings).unwrap();
     }
 
-    /// Runs a script against a fresh VS Code; returns what it said.
+    /// Runs a script against a VS Code of its own; returns what it said.
+    ///
+    /// Starting a server takes a tenth of a second. If all tests shared one, a test that is killed could harm the others, and none
+    /// could have variables, trust and settings of its own.
     fn run(&self, name: &str, script: &str, opened: &str, variables: &[(&str, &str)]) -> Option<String> {
         let (prefix, build) = installed()?;
-        // One at a time: each wants the processors for itself.
-        let running = File::create(Path::new(env!("CARGO_TARGET_TMPDIR")).join("vscode-running.lock")).unwrap();
-        running.lock().unwrap();
         let shots = Path::new(env!("CARGO_TARGET_TMPDIR")).join("vscode-shots").join(name);
         fs::create_dir_all(&shots).unwrap();
         let mut command = Command::new("bash");
         command.arg(Path::new(SCRIPTS).join("with-vscode.sh")).arg(prefix).arg(self.0.path().join("data"));
-        let other = match name {
-            "folders" | "elsewhere" => Some("python.vsix"),
-            "models" => Some("models.vsix"),
-            _ => None,
+        let extensions = match name {
+            "folders" | "elsewhere" => "installed/python",
+            "models" => "installed/models",
+            _ => "installed/alone",
         };
-        command.envs(other.map(|other| ("OTHER_EXTENSION", build.join(other))));
-        command.arg(build.join("warpsmith.vsix")).arg(Path::new(SCRIPTS).join(script)).arg(self.path(opened));
+        command.arg(build.join(extensions)).arg(Path::new(SCRIPTS).join(script)).arg(self.path(opened));
         if script == "api.js" {
             let own = self.0.path().join("extension");
             command.arg(if own.exists() { own } else { build.join("extension") }).arg(build.join("test.js"));

@@ -2,7 +2,7 @@
 // (or a `.code-workspace` file) and the extension in the folder EXTENSION. What it says after "TEST " is printed.
 const { open } = require("./browser");
 const [, , folder, extension, tests, shots] = process.argv;
-const LIMIT = 240_000;
+const LIMIT = 480_000;
 
 (async () => {
   const { browser, page, shot } = await open(shots);

@@ -4,8 +4,10 @@ const { click, command, hover, inPage, openFile, optimize, say, session, soon, t
 const [, , folder, shots] = process.argv;
 const [FILE, NAME] = ["layer_norm.py", "layer_norm_kernel"];
 
-/** Waits until nothing moves any more: messages slide in, scroll bars fade. */
-const still = (page) => page.waitForTimeout(2000);
+/** Before a picture that is kept, waits until nothing moves any more: messages slide in, scroll bars fade. */
+const still = async (page) => {
+  if (process.env.PICTURES) await page.waitForTimeout(2000);
+};
 
 /** What is found while the user types: a lens with what the kernel takes, a finding with its reason. */
 async function found(page, shot) {

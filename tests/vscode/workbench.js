@@ -31,7 +31,7 @@ async function awake(page, round) {
 async function pick(page, keys, words, entry) {
   await page.keyboard.press(keys);
   await page.waitForSelector(`${BOX} input`, { timeout: 3000 });
-  await page.fill(`${BOX} input`, words);
+  await page.fill(`${BOX} input`, words, { timeout: 3000 });
   await page.waitForSelector(`${BOX} .monaco-list-row[aria-label*="${entry}"]`, { timeout: 5000 });
   const isFocused = () => soon((timeout) => page.waitForSelector(`${BOX} .monaco-list-row.focused[aria-label*="${entry}"]`, { timeout }), 500);
   // What has the words somewhere else may stand above.
@@ -71,7 +71,7 @@ exports.goTo = (page, line, column) =>
     async () => {
       await page.keyboard.press("Control+G");
       await page.waitForSelector(`${BOX} input`, { timeout: 3000 });
-      await page.fill(`${BOX} input`, `:${line}:${column}`);
+      await page.fill(`${BOX} input`, `:${line}:${column}`, { timeout: 3000 });
       await page.keyboard.press("Enter");
       await page.waitForSelector(".quick-input-widget", { state: "hidden", timeout: 3000 });
     },
@@ -125,7 +125,7 @@ exports.hover = (page, line, column, words) => {
 exports.optimize = async (page, isFirst, { name = "scale", line = 9, column = 20, timeout = 120_000 } = {}) => {
   await exports.goTo(page, line, column);
   const title = "Warpsmith: Optimize Kernel";
-  const isSearching = () => soon((timeout) => page.waitForSelector(`.statusbar-item >> text=Optimizing ${name}`, { timeout }), 10_000);
+  const isSearching = () => soon((timeout) => page.waitForSelector(`.statusbar-item >> text=Optimizing ${name}`, { timeout }), 30_000);
   await exports.command(page, title, isSearching);
   if (!isFirst) return;
   const run = await page.waitForSelector(".notification-list-item .monaco-button >> text=Run it once", { timeout });
