@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use compiler::Device;
-use config::{Check, CompilerSettings, Loaded, Settings, SettingsError, nearest};
+use compiler::CompileTarget;
+use config::{Check, CompilerSettings, LoadedSettings, Settings, SettingsError, nearest};
 use model::api::Version;
 use rules::Selection;
 use runtime::pool::check_address;
@@ -22,7 +22,7 @@ const CHECKS: &[Check] = &[
 ///
 /// # Errors
 /// As for [`config::load`].
-pub fn load(start: &Path) -> Result<Loaded, SettingsError> {
+pub fn load(start: &Path) -> Result<LoadedSettings, SettingsError> {
     config::load(start, CHECKS)
 }
 
@@ -42,9 +42,9 @@ pub fn selection(settings: &Settings) -> Selection {
 
 /// The device that kernels are compiled for, when one is named.
 #[must_use]
-pub fn device(settings: &CompilerSettings) -> Option<Device> {
+pub fn device(settings: &CompilerSettings) -> Option<CompileTarget> {
     // Settings that were loaded name a device that exists.
-    Device::parse(settings.target.as_ref()?)
+    CompileTarget::parse(settings.target.as_ref()?)
 }
 
 /// Checks that every entry names a rule, a family or a prefix of codes.
@@ -74,7 +74,7 @@ fn check_version(text: &str) -> Result<(), String> {
 }
 
 fn check_target(text: &str) -> Result<(), String> {
-    text.parse::<Device>().map(drop).map_err(|message| format!("`compiler.target`: {message}"))
+    text.parse::<CompileTarget>().map(drop).map_err(|message| format!("`compiler.target`: {message}"))
 }
 
 fn check_pool(text: &str) -> Result<(), String> {
@@ -89,11 +89,11 @@ mod tests {
     use std::time::Duration;
 
     use expect_test::{Expect, expect};
-    use judge::Limits;
+    use judge::CandidateLimits;
 
     use super::*;
 
-    fn read(text: &str) -> Result<Loaded, String> {
+    fn read(text: &str) -> Result<LoadedSettings, String> {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("warpsmith.toml"), text).unwrap();
         load(folder.path()).map_err(|error| error.to_string().replace(&format!("{}/", folder.path().display()), ""))
@@ -134,17 +134,17 @@ mod tests {
 
     #[test]
     fn limits_are_those_of_the_judge_unless_set() {
-        let of = |text: &str| read(text).map(|loaded| Limits::from(&loaded.settings.evaluator.limits));
-        assert_eq!(of(""), Ok(Limits::default()));
+        let of = |text: &str| read(text).map(|loaded| CandidateLimits::from(&loaded.settings.evaluator.limits));
+        assert_eq!(of(""), Ok(CandidateLimits::default()));
         let set = "[evaluator.limits]\nload = 1.5\ncall = 1e300\nmemory = 512\ndevice-memory = 100\noutput = 2\nprocesses = 9";
-        let expected = Limits {
+        let expected = CandidateLimits {
             load: Duration::from_millis(1500),
             call: Duration::from_secs(86_400),
             memory: 512 << 20,
             device_memory: 100 << 20,
             output: 2 << 20,
             processes: 9,
-            ..Limits::default()
+            ..CandidateLimits::default()
         };
         assert_eq!(of(set), Ok(expected));
         for text in ["load = 0", "processes = 1", "output = -1", "speed = 2"] {

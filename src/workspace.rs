@@ -10,9 +10,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
-use model::kernel::{File, Links, MAX_TEXT, Module, RecordedLaunch, Target};
+use model::kernel::{ImportTarget, ImportedFile, Links, MAX_TEXT, Module, RecordedLaunch};
 use model::syntax::Source;
-use workload::{Run, Seen};
+use workload::{RecordedCommand, RecordingsVersion};
 
 /// Number of folders above a file in which imports are looked up.
 const MAX_DEPTH: usize = 16;
@@ -31,22 +31,22 @@ pub struct Workspace {
 struct State {
     files: HashMap<PathBuf, Known>,
     /// Resolved imports, by folder and dotted path.
-    imports: HashMap<(PathBuf, String), Option<Target>>,
+    imports: HashMap<(PathBuf, String), Option<ImportTarget>>,
     /// Number of calls of [`Workspace::refresh`].
     round: u64,
     /// The links of files, with the round in which they were resolved.
     links: HashMap<PathBuf, (u64, Arc<Links>)>,
     /// The recorded launches of files, with the recordings that existed and the round of the last look.
-    recorded: HashMap<PathBuf, (u64, Seen, Arc<[RecordedLaunch]>)>,
+    recorded: HashMap<PathBuf, (u64, RecordingsVersion, Arc<[RecordedLaunch]>)>,
     /// The same for the commands that made the recordings.
-    runs: HashMap<PathBuf, (u64, Seen, Option<Run>)>,
+    runs: HashMap<PathBuf, (u64, RecordingsVersion, Option<RecordedCommand>)>,
 }
 
 #[derive(Debug)]
 struct Known {
     stamp: Stamp,
     round: u64,
-    file: Option<Arc<File>>,
+    file: Option<Arc<ImportedFile>>,
 }
 
 impl Workspace {
@@ -78,7 +78,7 @@ impl Workspace {
         if let Some((_, _, launches)) = known.filter(|(of, ..)| *of == round) {
             return Some(Arc::clone(launches));
         }
-        let seen = Seen::around(path);
+        let seen = RecordingsVersion::around(path);
         let launches = match known {
             Some((_, before, launches)) if *before == seen => Arc::clone(launches),
             _ => workload::of_file(&seen, path),
@@ -89,13 +89,13 @@ impl Workspace {
 
     /// The newest command that made calls of the file at `path` and can be run again.
     #[must_use]
-    pub fn run_of(&self, path: &Path) -> Option<Run> {
+    pub fn run_of(&self, path: &Path) -> Option<RecordedCommand> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let round = state.round;
         if let Some((_, _, run)) = state.runs.get(path).filter(|(of, ..)| *of == round) {
             return run.clone();
         }
-        let seen = Seen::around(path);
+        let seen = RecordingsVersion::around(path);
         let run = match state.runs.get(path) {
             Some((_, before, run)) if *before == seen => run.clone(),
             _ => workload::run_of(&seen, path),
@@ -132,7 +132,7 @@ impl Workspace {
 
 impl State {
     /// The target of `import` in the file at `from`.
-    fn resolve(&mut self, from: &Path, import: &str) -> Option<Target> {
+    fn resolve(&mut self, from: &Path, import: &str) -> Option<ImportTarget> {
         let folder = from.parent()?;
         let key = (folder.to_owned(), import.to_owned());
         if let Some(known) = self.imports.get(&key) {
@@ -143,7 +143,7 @@ impl State {
         found
     }
 
-    fn find(&mut self, folder: &Path, import: &str) -> Option<Target> {
+    fn find(&mut self, folder: &Path, import: &str) -> Option<ImportTarget> {
         let names = import.trim_start_matches('.');
         let parts: Vec<&str> = names.split('.').collect();
         let dots = import.len() - names.len();
@@ -157,19 +157,19 @@ impl State {
     }
 
     /// The member that the last part names; if there is none, the module that all parts name.
-    fn find_in(&mut self, root: &Path, parts: &[&str]) -> Option<Target> {
+    fn find_in(&mut self, root: &Path, parts: &[&str]) -> Option<ImportTarget> {
         let (last, module) = parts.split_last()?;
         let holder = module_at(root, module).and_then(|path| self.read(&path));
         let member = holder.filter(|file| file.module.bindings.contains_key(*last));
         if let Some(file) = member {
-            return Some(Target { file, member: Some((*last).to_owned()) });
+            return Some(ImportTarget { file, member: Some((*last).to_owned()) });
         }
         let file = module_at(root, parts).and_then(|path| self.read(&path))?;
-        Some(Target { file, member: None })
+        Some(ImportTarget { file, member: None })
     }
 
     /// The file at `path`, from the cache if it is unchanged; `None` when it cannot be read.
-    fn read(&mut self, path: &Path) -> Option<Arc<File>> {
+    fn read(&mut self, path: &Path) -> Option<Arc<ImportedFile>> {
         let round = self.round;
         if let Some(known) = self.files.get(path).filter(|known| known.round == round) {
             return known.file.clone();
@@ -190,13 +190,13 @@ fn stamp(path: &Path) -> Option<Stamp> {
     Some(Stamp(meta.modified().ok(), meta.len()))
 }
 
-fn load(path: &Path, Stamp(_, size): Stamp) -> Option<File> {
+fn load(path: &Path, Stamp(_, size): Stamp) -> Option<ImportedFile> {
     if size > MAX_TEXT as u64 {
         return None;
     }
     let source = Source::parse(fs::read_to_string(path).ok()?);
     let module = Module::build_whole(&source);
-    Some(File { path: path.to_owned(), text: Arc::clone(source.text()), module })
+    Some(ImportedFile { path: path.to_owned(), text: Arc::clone(source.text()), module })
 }
 
 /// The folders from which Python may import by absolute names in a file of `folder`, nearest first: the folders

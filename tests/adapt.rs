@@ -12,16 +12,16 @@ use std::path::PathBuf;
 
 use data::{program, snippets, verdicts};
 use learn::{
-    Court, Evidence, Oracle, Parsed, Sound, Suspect, Unasked, gather, judged, keep_refused, learn, merged, spelled,
-    sweep,
+    CompilingPrograms, Evidence, Oracle, Parsed, ProofContext, Suspect, UncheckedProgram, gather, judged, keep_refused,
+    learn, merged, spelled, sweep,
 };
-use model::api::Target;
+use model::api::TritonTarget;
 use model::kernel::Module;
 use model::syntax::Source;
-use rules::Context;
-use rules::learned::{LearnedRule, Memory, Origin, Patterns, Releases, State, TritonError, write};
+use rules::RuleContext;
+use rules::learned::{LearnedRule, LearnedRules, Patterns, Releases, RuleOrigin, RuleState, TritonError, write};
 use serde_json::Value;
-use store::{Failure, Store};
+use store::{RefusedKernel, Store};
 
 /// The least share of the programs rejected by a release that the shipped memory alone flags, in percent.
 const PERCENT: usize = 30;
@@ -31,21 +31,21 @@ fn python() -> PathBuf {
 }
 
 /// The codes of the proven rules, shown or hidden, that flag a program on a release.
-fn flagging(memory: &Memory, source: &Source, target: Target) -> Vec<String> {
+fn flagging(memory: &LearnedRules, source: &Source, target: TritonTarget) -> Vec<String> {
     let module = Module::build(source);
-    let context = Context::new(source, &module, target);
+    let context = RuleContext::new(source, &module, target);
     let all = (0..module.kernels.len()).flat_map(|at| memory.proven_in(&context, at));
     all.map(|(rule, _)| rule.code.clone()).collect()
 }
 
 /// By release, the number of rejected programs and how many of them are flagged; and the accepted programs that are
 /// flagged.
-fn judge(memory: &Memory, snippets: &[Value]) -> (BTreeMap<String, (usize, usize)>, Vec<String>) {
+fn judge(memory: &LearnedRules, snippets: &[Value]) -> (BTreeMap<String, (usize, usize)>, Vec<String>) {
     let (mut by_release, mut wrong) = (BTreeMap::new(), Vec::new());
     for snippet in snippets {
         let source = Source::parse(program(snippet));
         for (release, verdict) in verdicts(snippet) {
-            let codes = flagging(memory, &source, Target::of(release.parse().unwrap()));
+            let codes = flagging(memory, &source, TritonTarget::of(release.parse().unwrap()));
             if verdict["ok"] == Value::Bool(true) {
                 wrong.extend(codes.iter().map(|code| format!("{} on {release}: {code}", snippet["id"])));
             } else {
@@ -60,7 +60,7 @@ fn judge(memory: &Memory, snippets: &[Value]) -> (BTreeMap<String, (usize, usize
 #[test]
 fn the_shipped_memory_agrees_with_nine_releases() {
     for (set, percent) in [("frontend_snippets", PERCENT), ("frontend_more", 0)] {
-        let (by_release, wrong) = judge(Memory::shipped(), &snippets(set));
+        let (by_release, wrong) = judge(LearnedRules::shipped(), &snippets(set));
         for (release, (rejected, flagged)) in &by_release {
             println!("{set}, {release}: {flagged} of {rejected} rejected programs are flagged by learned rules alone");
         }
@@ -68,7 +68,7 @@ fn the_shipped_memory_agrees_with_nine_releases() {
         assert_eq!(by_release.len(), 9, "nine releases were asked");
         let newest_proven = &by_release["3.6.0"];
         // A memory that holds nothing yet says nothing wrong, and nothing else.
-        let percent = if Memory::shipped().rules().next().is_none() { 0 } else { percent };
+        let percent = if LearnedRules::shipped().rules().next().is_none() { 0 } else { percent };
         assert!(newest_proven.1 * 100 >= newest_proven.0 * percent, "{set}: {newest_proven:?}");
     }
 }
@@ -80,15 +80,15 @@ fn the_shipped_memory_agrees_with_nine_releases() {
 fn the_shipped_memory_is_right_about_a_sweep() {
     let number = |name: &str, usual: u64| std::env::var(name).map_or(usual, |number| number.parse().unwrap());
     let oracle = Oracle::start(python(), 2).unwrap();
-    let target = Target::of(oracle.release().parse().unwrap());
+    let target = TritonTarget::of(oracle.release().parse().unwrap());
     let programs = sweep(target.table, number("WARPSMITH_SWEEP", 6) as usize, number("WARPSMITH_SWEEP_SEED", 1001));
-    let verdicts = oracle.share(&programs, |asker, program| {
-        let codes = flagging(Memory::shipped(), &Source::parse(program.text.as_str()), target);
+    let verdicts = oracle.parallel(&programs, |asker, program| {
+        let codes = flagging(LearnedRules::shipped(), &Source::parse(program.text.as_str()), target);
         (!codes.is_empty()).then(|| (codes, asker.verdict(program)))
     });
     let flagged = verdicts.iter().flatten().count();
     println!("{}: {flagged} of {} programs are flagged by learned rules", oracle.release(), programs.len());
-    assert!(flagged * 20 > programs.len() || Memory::shipped().rules().next().is_none(), "{flagged} are few");
+    assert!(flagged * 20 > programs.len() || LearnedRules::shipped().rules().next().is_none(), "{flagged} are few");
     let wrong: Vec<String> = programs
         .iter()
         .zip(&verdicts)
@@ -105,12 +105,12 @@ fn the_shipped_memory_is_right_about_a_sweep() {
 #[test]
 fn the_shipped_memory_knows_the_words_that_functions_take() {
     let oracle = Oracle::start(python(), 2).unwrap();
-    let target = Target::of(oracle.release().parse().unwrap());
+    let target = TritonTarget::of(oracle.release().parse().unwrap());
     let programs = spelled();
     let verdicts = oracle.verdicts(&programs);
     let mut wrong = Vec::new();
     for (program, verdict) in programs.iter().zip(&verdicts) {
-        let codes = flagging(Memory::shipped(), &Source::parse(program.text.as_str()), target);
+        let codes = flagging(LearnedRules::shipped(), &Source::parse(program.text.as_str()), target);
         if !verdict.is_accepted() || !codes.is_empty() {
             wrong.push((program.text.lines().last(), codes, verdict));
         }
@@ -126,9 +126,9 @@ fn learning_is_the_same_each_time() {
     let oracle = || Oracle::start(python.clone(), 2).unwrap();
     let gathered = gather(&oracle(), 6, 25, 3);
     let known: Vec<Parsed> = gathered.passing.iter().map(|program| Parsed::new(&program.text)).collect();
-    let unasked: Vec<Unasked> = gathered.passing.iter().cloned().map(Unasked::new).collect();
-    let sound = Sound { known: &known, unasked: &[] };
-    let results = [sound, sound, Sound { known: &[], unasked: &unasked }].map(|sound| {
+    let unasked: Vec<UncheckedProgram> = gathered.passing.iter().cloned().map(UncheckedProgram::new).collect();
+    let sound = CompilingPrograms { known: &known, unasked: &[] };
+    let results = [sound, sound, CompilingPrograms { known: &[], unasked: &unasked }].map(|sound| {
         let oracle = oracle();
         let rules = learned(&oracle, &gathered.failures, sound);
         (write(&rules, Patterns::Inside), oracle.asked())
@@ -149,15 +149,15 @@ fn a_wrong_rule_is_never_promoted() {
     let oracle = Oracle::start(python, 2).unwrap();
     let gathered = gather(&oracle, 8, 25, 5);
     let sound: Vec<Parsed> = gathered.passing.iter().map(|program| Parsed::new(&program.text)).collect();
-    let target = Target::of(oracle.release().parse().unwrap());
+    let target = TritonTarget::of(oracle.release().parse().unwrap());
     let evidence = Evidence { failures: &gathered.failures, sound: &sound, target };
     let head = "import triton\nimport triton.language as tl\n\n\n# warpsmith: signature x=*fp32 n=i32\n@triton.jit\ndef k(x, n):\n    ";
     let rule = |pattern: &str, statement: &str| LearnedRule {
         code: "S501".to_owned(),
         name: "planted".to_owned(),
         sentence: "You cannot do this.".to_owned(),
-        state: State::Candidate,
-        origin: Origin::Imported("somebody.toml".to_owned()),
+        state: RuleState::Candidate,
+        origin: RuleOrigin::Imported("somebody.toml".to_owned()),
         covered_by: Vec::new(),
         failures: 99,
         met: 99,
@@ -173,10 +173,10 @@ fn a_wrong_rule_is_never_promoted() {
     let wrong = rule(masks, "y = tl.load(x + oops, mask=n > 0)");
     let right = rule("((attribute) @here (#unknown-member? @here))", "y = tl.mean(x)");
     let rare = rule("((lambda) @here)", "y = x + 1");
-    let judgements = oracle.share(&[wrong, right, rare], |asker, rule| judged(asker, rule, evidence));
-    assert_eq!(judgements[0].state, State::Demoted, "{:?}", judgements[0]);
-    assert_eq!(judgements[1].state, State::Promoted, "{:?}", judgements[1]);
-    assert_eq!(judgements[2].state, State::Candidate, "its example compiles: {:?}", judgements[2]);
+    let judgements = oracle.parallel(&[wrong, right, rare], |asker, rule| judged(asker, rule, evidence));
+    assert_eq!(judgements[0].state, RuleState::Demoted, "{:?}", judgements[0]);
+    assert_eq!(judgements[1].state, RuleState::Promoted, "{:?}", judgements[1]);
+    assert_eq!(judgements[2].state, RuleState::Candidate, "its example compiles: {:?}", judgements[2]);
 }
 
 /// A candidate of a search that does not compile is stored with its parent. Unchanged kernels are not compiled.
@@ -200,7 +200,7 @@ fn what_a_search_saw_refused_is_kept_with_its_parent() {
     Store::of_user(folder.path()).unwrap().each_failure(&mut |one| kept.push(one.failure)).unwrap();
     assert_eq!((kept[0].kernel.as_str(), kept[0].source.as_str()), ("k", "search"));
     assert!(kept[0].text.contains("axis=0") && kept[0].error.message.contains("axis"), "{:?}", kept[0]);
-    assert!(kept[0].relative.as_ref().is_some_and(|text| text.contains("tl.load(x + n)")), "{:?}", kept[0]);
+    assert!(kept[0].nearest_passing.as_ref().is_some_and(|text| text.contains("tl.load(x + n)")), "{:?}", kept[0]);
 }
 
 /// `WARPSMITH_FAILURES` sets the number of failures, and `WARPSMITH_BINARY` names a release build. The figures are in
@@ -218,7 +218,8 @@ fn many_stored_failures_are_distilled() {
     let numbers: Vec<usize> = (0..count).collect();
     let started = std::time::Instant::now();
     for batch in numbers.chunks(500) {
-        let failures: Vec<Failure> = batch.iter().map(|at| renamed(&some[at % some.len()], *at, &release)).collect();
+        let failures: Vec<RefusedKernel> =
+            batch.iter().map(|at| renamed(&some[at % some.len()], *at, &release)).collect();
         Store::of_user(&folder.path().join("warpsmith")).unwrap().keep_failures(&failures).unwrap();
     }
     let size = std::fs::metadata(folder.path().join("warpsmith/store.db")).unwrap().len();
@@ -253,16 +254,16 @@ fn many_stored_failures_are_distilled() {
 }
 
 /// The same failure in a kernel with another name.
-fn renamed(failure: &learn::Failure, number: usize, release: &str) -> Failure {
+fn renamed(failure: &learn::CompileFailure, number: usize, release: &str) -> RefusedKernel {
     let (kernel, name) = (&failure.program.kernel, format!("{}_{number}", failure.program.kernel));
     let other = |text: &str| text.replace(&format!("def {kernel}("), &format!("def {name}("));
     let longer = name.len() - kernel.len();
     let at = failure.program.text.find(&format!("def {kernel}(")).unwrap_or(usize::MAX);
     let moved = |place: usize| if place > at { place + longer } else { place };
-    Failure {
+    RefusedKernel {
         text: other(&failure.program.text),
         kernel: name.clone(),
-        relative: failure.passing.as_ref().map(|passing| other(&passing.text)),
+        nearest_passing: failure.passing.as_ref().map(|passing| other(&passing.text)),
         error: TritonError { kind: failure.failing.kind.clone(), message: failure.failing.message.clone() },
         place: failure.failing.span.map(|span| (moved(span.start), moved(span.end))),
         triton: release.to_owned(),
@@ -270,18 +271,18 @@ fn renamed(failure: &learn::Failure, number: usize, release: &str) -> Failure {
     }
 }
 
-fn learned(oracle: &Oracle, failures: &[learn::Failure], sound: Sound<'_>) -> Vec<LearnedRule> {
-    let target = Target::of(oracle.release().parse().unwrap());
+fn learned(oracle: &Oracle, failures: &[learn::CompileFailure], sound: CompilingPrograms<'_>) -> Vec<LearnedRule> {
+    let target = TritonTarget::of(oracle.release().parse().unwrap());
     let lessons = learn(oracle, failures, sound, target, 3, &|| true);
     let found = merged(oracle, lessons.learned, failures, target);
-    let court = Court {
+    let court = ProofContext {
         oracle,
         others: &[],
         sound,
         programs: &[],
         published: &[],
         today: "2026-11-25".to_owned(),
-        origin: Origin::Synthesised(3),
+        origin: RuleOrigin::Synthesised(3),
     };
     court.rules(&found, failures, 1)
 }

@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use compiler::protocol::{Answer, Full, Request, SourceFile};
-use compiler::{Device, Question, Session, Status};
+use compiler::protocol::{FullCompilation, LoweringReply, LoweringRequest, SourceFile};
+use compiler::{CompileQuestion, CompileTarget, CompilerSession, ServiceStatus};
 use model::kernel::Module;
 use model::syntax::Source;
 use serde_json::{Value as Json, json};
@@ -29,9 +29,9 @@ fn constant(value: &Json) -> Json {
     }
 }
 
-fn request(text: &str, signature: &Json, constexprs: &Json) -> Request {
+fn request(text: &str, signature: &Json, constexprs: &Json) -> LoweringRequest {
     let texts = |(name, value): (&String, &Json)| (name.clone(), value.as_str().unwrap().to_owned());
-    Request {
+    LoweringRequest {
         id: 0,
         files: vec![SourceFile { name: "program".to_owned(), text: text.to_owned(), ..SourceFile::default() }],
         kernel: "k".to_owned(),
@@ -47,14 +47,14 @@ fn request(text: &str, signature: &Json, constexprs: &Json) -> Request {
     }
 }
 
-fn version(session: &mut Session) -> String {
+fn version(session: &mut CompilerSession) -> String {
     session.answer(add(1)).unwrap();
-    let Status::Ready { triton } = session.status() else { panic!("{:?}", session.status()) };
+    let ServiceStatus::Ready { triton } = session.status() else { panic!("{:?}", session.status()) };
     triton.clone()
 }
 
 /// A kernel that compiles; different numbers give different kernels.
-fn add(number: usize) -> Request {
+fn add(number: usize) -> LoweringRequest {
     let text = format!(
         "import triton\nimport triton.language as tl\n\n@triton.jit\ndef k(x, B: tl.constexpr):\n    i = tl.arange(0, B)\n    \
          tl.store(x + i, tl.load(x + i) + {number})\n"
@@ -63,7 +63,7 @@ fn add(number: usize) -> Request {
 }
 
 /// The verdict: whether the kernel is accepted, and the line and column of the error.
-fn verdict(answer: &Answer) -> (bool, Option<(u32, u32)>) {
+fn verdict(answer: &LoweringReply) -> (bool, Option<(u32, u32)>) {
     let place = answer.error.as_ref().and_then(|error| error.places.last()).map(|place| (place.1, place.2));
     (answer.accepted, place)
 }
@@ -73,17 +73,17 @@ const GIVEN: &str = include_str!("data/frontend_snippets.json");
 const MORE: &str = include_str!("data/frontend_more.json");
 
 /// A request that may run in a process that has answered other requests before.
-fn in_series(request: Request) -> Request {
-    Request { types: false, in_series: true, ..request }
+fn in_series(request: LoweringRequest) -> LoweringRequest {
+    LoweringRequest { types: false, in_series: true, ..request }
 }
 
 /// Asks about the programs of which the verdict of this session's Triton is in the table, in some way. Returns how many that are, and
 /// which are answered otherwise.
 fn compare(
-    session: &mut Session,
+    session: &mut CompilerSession,
     version: &str,
     sets: &[&str],
-    way: impl Fn(Request) -> Request,
+    way: impl Fn(LoweringRequest) -> LoweringRequest,
 ) -> (usize, Vec<String>) {
     let (mut asked, mut wrong) = (0, Vec::new());
     for data in sets {
@@ -104,7 +104,7 @@ fn compare(
             // A file that cannot be loaded is no verdict, but the reason has to be that of the table.
             let message = expected["message"].as_str().unwrap_or_default();
             let is_known = |unable: &String| place.is_none() && !message.is_empty() && unable.contains(message);
-            let is_answered = answer.unable.as_ref().is_none_or(is_known) && answer.crashed.is_none();
+            let is_answered = answer.not_lowerable.as_ref().is_none_or(is_known) && answer.crashed.is_none();
             // What fails when the file is loaded has no place in the table.
             let is_load = answer.error.as_ref().is_some_and(|error| error.kind == "load");
             let got = if is_load { (got.0, None) } else { got };
@@ -118,7 +118,7 @@ fn compare(
 
 #[test]
 fn verdicts_are_those_of_the_table() {
-    let mut session = Session::new(python());
+    let mut session = CompilerSession::new(python());
     let version = version(&mut session);
     let (asked, wrong) = compare(&mut session, &version, &[GIVEN, MORE], |request| request);
     println!("{asked} programs, Triton {version}");
@@ -128,7 +128,7 @@ fn verdicts_are_those_of_the_table() {
 
 #[test]
 fn verdicts_in_series_are_those_of_the_table() {
-    let mut session = Session::new(python());
+    let mut session = CompilerSession::new(python());
     let version = version(&mut session);
     let (asked, wrong) = compare(&mut session, &version, &[GIVEN, MORE], in_series);
     assert!(asked > 1000 && wrong.is_empty(), "{} of {asked}\n{}", wrong.len(), wrong.join("\n"));
@@ -137,7 +137,7 @@ fn verdicts_in_series_are_those_of_the_table() {
 /// A program does not influence the verdict on the next one.
 #[test]
 fn who_dies_in_a_series_is_asked_again_alone() {
-    let mut session = Session::new(python());
+    let mut session = CompilerSession::new(python());
     let mut with = |code: &str| {
         let mut request = in_series(add(1));
         request.files[0].text.insert_str(0, code);
@@ -148,12 +148,12 @@ fn who_dies_in_a_series_is_asked_again_alone() {
     assert!(with(dies_second).accepted, "by a new process");
     let died = with("import os\nos._exit(3)\n");
     assert!(died.crashed.is_some_and(|how| how.contains("status 3")));
-    let hangs = Request { seconds: 0.5, ..in_series(add(2)) };
-    let hung = Request {
+    let hangs = LoweringRequest { seconds: 0.5, ..in_series(add(2)) };
+    let hung = LoweringRequest {
         files: vec![SourceFile { text: "while True:\n    pass\n".to_owned(), ..hangs.files[0].clone() }],
         ..hangs
     };
-    assert!(session.answer(hung).unwrap().unable.is_some_and(|why| why.contains("no answer within")));
+    assert!(session.answer(hung).unwrap().not_lowerable.is_some_and(|why| why.contains("no answer within")));
     for number in 0..200 {
         let answer = session.answer(in_series(if number % 2 == 0 { add(number) } else { broken(number) })).unwrap();
         assert_eq!(
@@ -181,7 +181,7 @@ fn compare_release(packages: &Path) -> String {
     let torch = Command::new(&python).args(["-c", "import torch"]).output().unwrap();
     assert!(String::from_utf8_lossy(&torch.stderr).contains("No module named 'torch'"), "{torch:?}");
     let start = std::time::Instant::now();
-    let mut session = Session::new(python);
+    let mut session = CompilerSession::new(python);
     let version = version(&mut session);
     assert_eq!(packages.file_name().unwrap(), version.as_str());
     // The others take 40 s for each release: they are asked with `WARPSMITH_TEST_ALL=1`.
@@ -207,7 +207,7 @@ fn environment(folder: &Path, packages: &Path) -> PathBuf {
 }
 
 /// A kernel that does not compile; different numbers give different kernels.
-fn broken(number: usize) -> Request {
+fn broken(number: usize) -> LoweringRequest {
     let mut request = add(number);
     request.files[0].text = request.files[0].text.replace(&format!("+ {number}"), &format!("+ oops{number}"));
     request
@@ -216,7 +216,7 @@ fn broken(number: usize) -> Request {
 /// It was killed, and its folders stayed among the temporary files.
 #[test]
 fn a_process_that_is_needed_no_more_leaves_nothing_behind() {
-    let mut session = Session::new(python());
+    let mut session = CompilerSession::new(python());
     let mut tells = in_series(add(1));
     tells.files[0].text.insert_str(0, "raise RuntimeError('<' + __file__ + '>')\n");
     let told = format!("{:?}", session.answer(tells).unwrap());
@@ -235,7 +235,7 @@ fn a_process_that_is_needed_no_more_leaves_nothing_behind() {
 
 #[test]
 fn a_killed_process_costs_no_answer() {
-    let mut session = Session::new(python());
+    let mut session = CompilerSession::new(python());
     let started = session.answer(add(0)).unwrap();
     assert!(started.accepted);
     let mut killed = 0;
@@ -286,7 +286,7 @@ fn memory(process: u32) -> u64 {
 
 #[test]
 fn a_hundred_edits_leave_one_process_and_flat_memory() {
-    let mut session = Session::new(python());
+    let mut session = CompilerSession::new(python());
     session.answer(add(0)).unwrap();
     let process = session.process().unwrap();
     let before = memory(process);
@@ -302,7 +302,7 @@ fn a_hundred_edits_leave_one_process_and_flat_memory() {
 
 #[test]
 fn odd_programs_are_answered() {
-    let mut session = Session::new(python());
+    let mut session = CompilerSession::new(python());
     let with = |body: &str, top: &str| {
         let mut request = add(0);
         request.files[0].text = format!(
@@ -312,18 +312,18 @@ fn odd_programs_are_answered() {
         request
     };
     let hang = session.answer(with("pass", "while True: pass")).unwrap();
-    assert!(hang.unable.unwrap().contains("3"), "a hang has an end");
+    assert!(hang.not_lowerable.unwrap().contains("3"), "a hang has an end");
     let output =
         session.answer(with("pass", "import sys\nfor i in range(100000): print('x' * 1000, file=sys.stderr)")).unwrap();
-    assert!(output.accepted || output.unable.is_some() || output.crashed.is_some(), "{output:?}");
+    assert!(output.accepted || output.not_lowerable.is_some() || output.crashed.is_some(), "{output:?}");
     let dead = session.answer(with("pass", "import os\nos.abort()")).unwrap();
     assert!(dead.crashed.unwrap().contains("signal 6"));
     let exit = session.answer(with("pass", "raise SystemExit(3)")).unwrap();
-    assert!(exit.unable.unwrap().contains("SystemExit"));
+    assert!(exit.not_lowerable.unwrap().contains("SystemExit"));
     let missing = session.answer(with("pass", "import nothing_of_this_name")).unwrap();
-    assert!(missing.unable.unwrap().contains("nothing_of_this_name"));
+    assert!(missing.not_lowerable.unwrap().contains("nothing_of_this_name"));
     let memory = session.answer(with("pass", "x = bytearray(1 << 40)")).unwrap();
-    assert!(memory.unable.unwrap().contains("MemoryError"));
+    assert!(memory.not_lowerable.unwrap().contains("MemoryError"));
     assert!(session.answer(add(1)).unwrap().accepted, "and the next question is answered");
 }
 
@@ -332,20 +332,20 @@ fn an_interpreter_without_triton_says_so_in_one_line() {
     let folder = tempfile::tempdir().unwrap();
     let made = Command::new(python()).args(["-m", "venv", "--without-pip"]).arg(folder.path()).status();
     assert!(made.unwrap().success());
-    let mut session = Session::new(folder.path().join("bin/python"));
+    let mut session = CompilerSession::new(folder.path().join("bin/python"));
     let why = session.answer(add(0)).unwrap_err();
     assert_eq!(why, "ModuleNotFoundError: No module named 'triton'");
-    let mut session = Session::new(folder.path().join("bin/gone"));
+    let mut session = CompilerSession::new(folder.path().join("bin/gone"));
     assert!(session.answer(add(0)).unwrap_err().contains("set `python` in warpsmith.toml"));
 }
 
 /// The request for a kernel of an example, with the requested stages.
-fn example(text: &str, kernel: &str, device: &str, stages: &[&str]) -> Request {
+fn example(text: &str, kernel: &str, device: &str, stages: &[&str]) -> LoweringRequest {
     let source = Source::parse(text);
     let module = Module::build(&source);
     let found = module.kernels.iter().find(|found| found.name == kernel).unwrap();
-    let device = Device::parse(device).unwrap();
-    let question = Question::of(&source, &module, found, &device).unwrap();
+    let device = CompileTarget::parse(device).unwrap();
+    let question = CompileQuestion::of(&source, &module, found, &device).unwrap();
     let mut request = question.request(0, &question.guesses[0]);
     request.full = Some(device.full(stages.iter().map(|&stage| stage.to_owned()).collect()));
     request.types = false;
@@ -355,7 +355,7 @@ fn example(text: &str, kernel: &str, device: &str, stages: &[&str]) -> Request {
 
 #[test]
 fn a_kernel_is_compiled_down_to_the_machine() {
-    let mut session = Session::new(python());
+    let mut session = CompilerSession::new(python());
     let text = include_str!("../examples/matmul.py");
     let mut request = example(text, "matmul_kernel", "cuda:80", &["ttir", "ttgir", "llir", "ptx", "sass", "amdgcn"]);
     let sizes = [("BLOCK_M", 64), ("BLOCK_N", 64), ("BLOCK_K", 32)];
@@ -390,7 +390,7 @@ fn a_kernel_is_compiled_down_to_the_machine() {
 
     request.constexprs.insert("BLOCK_M".to_owned(), json!(256));
     request.constexprs.insert("BLOCK_N".to_owned(), json!(256));
-    request.full = Some(Device::parse("cuda:80").unwrap().full(Vec::new()));
+    request.full = Some(CompileTarget::parse("cuda:80").unwrap().full(Vec::new()));
     request.options.insert("num_stages".to_owned(), json!(8));
     let large = session.answer(request).unwrap();
     assert!(large.accepted);
@@ -405,7 +405,7 @@ fn a_kernel_is_compiled_down_to_the_machine() {
 
 #[test]
 fn a_kernel_is_compiled_for_an_amd_device() {
-    let mut session = Session::new(python());
+    let mut session = CompilerSession::new(python());
     let text = include_str!("../examples/softmax.py");
     let answer = session.answer(example(text, "softmax_kernel", "hip:gfx942", &["ttgir", "amdgcn", "ptx"])).unwrap();
     let compiled = answer.compiled.unwrap();
@@ -417,14 +417,14 @@ fn a_kernel_is_compiled_for_an_amd_device() {
 
 #[test]
 fn nothing_is_compiled_that_the_front_end_refuses_and_what_dies_later_keeps_its_word() {
-    let mut session = Session::new(python());
+    let mut session = CompilerSession::new(python());
     assert_eq!(session.answer(add(1)).unwrap().compiled, None, "only when it is asked for");
-    let full = Some(Full { stages: vec!["ttir".to_owned()], shared: None });
-    let refused = session.answer(Request { full: full.clone(), ..broken(1) }).unwrap();
+    let full = Some(FullCompilation { stages: vec!["ttir".to_owned()], shared: None });
+    let refused = session.answer(LoweringRequest { full: full.clone(), ..broken(1) }).unwrap();
     assert!(refused.compiled.is_none() && refused.error.is_some());
     // The user's file takes the place of Triton's next stage.
     let with = |end: &str| {
-        let mut request = Request { full: full.clone(), ..add(1) };
+        let mut request = LoweringRequest { full: full.clone(), ..add(1) };
         let top = "from triton.backends import backends\ndef end(*_):\n    import os, time\n    ";
         request.files[0].text =
             format!("{top}{end}\nbackends['nvidia'].compiler.make_llir = end\n{}", request.files[0].text);
@@ -437,7 +437,7 @@ fn nothing_is_compiled_that_the_front_end_refuses_and_what_dies_later_keeps_its_
         ("raise RuntimeError('it does not fit')", "RuntimeError: it does not fit"),
     ] {
         let answer = session.answer(with(end)).unwrap();
-        assert!(answer.accepted && answer.crashed.is_none() && answer.unable.is_none(), "{answer:?}");
+        assert!(answer.accepted && answer.crashed.is_none() && answer.not_lowerable.is_none(), "{answer:?}");
         let compiled = answer.compiled.unwrap();
         let failed = compiled.failed.unwrap();
         assert!(failed.stage == "llir" && failed.message.starts_with(message), "{failed:?}");

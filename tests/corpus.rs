@@ -10,7 +10,7 @@ mod packages;
 
 use std::path::{Path, PathBuf};
 
-use model::api::Target;
+use model::api::TritonTarget;
 use model::syntax::Source;
 use packages::package;
 use rules::Severity;
@@ -37,7 +37,7 @@ fn found(package: &Path, severity: Severity) -> Vec<String> {
         let Ok(text) = std::fs::read_to_string(&file) else { continue };
         let source = Source::parse(text);
         let path = file.strip_prefix(package).unwrap().to_string_lossy().replace('\\', "/");
-        for finding in common::findings(&source, Target::newest()) {
+        for finding in common::findings(&source, TritonTarget::newest()) {
             if finding.severity == severity {
                 found.push(format!("{path}:{} {}", source.lines().line_of(finding.span.start) + 1, finding.code));
             }

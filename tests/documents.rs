@@ -4,12 +4,12 @@
 use std::sync::LazyLock;
 
 use model::analysis::types;
-use model::api::{Table, Target};
-use model::kernel::{Kernel, Module, Shift};
+use model::api::{Table, TritonTarget};
+use model::kernel::{Kernel, Module, ShiftSpans};
 use model::syntax::{Document, Encoding, Position, Source, Span};
 use proptest::prelude::*;
-use rules::learned::{LearnedRule, Memory, Origin, Releases, State, TritonError};
-use rules::{Context, Diagnostic, Selection};
+use rules::learned::{LearnedRule, LearnedRules, Releases, RuleOrigin, RuleState, TritonError};
+use rules::{Diagnostic, RuleContext, Selection};
 use tree_sitter::{Node, Parser, Tree, TreeCursor};
 
 const KERNEL: &str = "import triton\nimport triton.language as tl\n\n\n@triton.jit\ndef k(x, n, BLOCK: tl.constexpr):\n    \
@@ -172,12 +172,12 @@ fn whole(text: &str) -> Tree {
 }
 
 fn findings(source: &Source, module: &Module) -> Vec<Diagnostic> {
-    rules::check(&Context::new(source, module, Target::newest()).with_memory(memory()), &Selection::default())
+    rules::check(&RuleContext::new(source, module, TritonTarget::newest()).with_memory(memory()), &Selection::default())
 }
 
 /// Learned rules that depend on a lot of state: values, names of the file, other text of it.
-fn memory() -> &'static Memory {
-    static MEMORY: LazyLock<Memory> = LazyLock::new(|| {
+fn memory() -> &'static LearnedRules {
+    static MEMORY: LazyLock<LearnedRules> = LazyLock::new(|| {
         let patterns = [
             "((attribute) @here (#unknown-member? @here))",
             "(call function: (_) @f arguments: (argument_list . (_) @here) (#api? @f \"tl.load\") (#not-constexpr? @here))",
@@ -190,8 +190,8 @@ fn memory() -> &'static Memory {
             code: format!("S{:03}", at + 1),
             name: format!("rule-{at}"),
             sentence: "You cannot `{here}`.".to_owned(),
-            state: State::Promoted,
-            origin: Origin::Synthesised(1),
+            state: RuleState::Promoted,
+            origin: RuleOrigin::Synthesised(1),
             covered_by: Vec::new(),
             failures: 3,
             met: 3,
@@ -207,7 +207,7 @@ fn memory() -> &'static Memory {
             bad: String::new(),
             good: String::new(),
         };
-        Memory::new(patterns.iter().enumerate().map(rule))
+        LearnedRules::new(patterns.iter().enumerate().map(rule))
     });
     &MEMORY
 }
@@ -219,7 +219,7 @@ struct Fact {
     texts: Vec<String>,
 }
 
-impl Shift for Fact {
+impl ShiftSpans for Fact {
     fn shift(&mut self, by: isize) {
         self.spans.shift(by);
     }
@@ -307,7 +307,7 @@ proptest! {
                 prop_assert_eq!(&module, &fresh_module, "{:?}", text);
                 prop_assert_eq!(findings(&edited, &module), findings(&fresh, &fresh_module), "{:?}", text);
                 for at in 0..module.kernels.len() {
-                    let target = Target::newest();
+                    let target = TritonTarget::newest();
                     let known = types::facts(&module, &text, target, at);
                     prop_assert_eq!(&*known, &types::infer(&fresh_module, &text, target, at, false), "{:?}", text);
                 }

@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use protocol::runner::{End, Fence, Role, RunnerReply, RunnerRequest, Sealed, Weights};
+use protocol::runner::{AuthenticatedReply, ChildRole, ExitCause, Fence, RunnerReply, RunnerRequest, Weights};
 use protocol::{Workload, read_frame, write_frame};
-use runtime::python::{Child, Ended, Forker, On};
+use runtime::python::{Child, ChildExit, ComputeDevice, Forker};
 
 const TOKEN: u64 = 42;
 /// A child that has not ended after this time is taken to hang.
@@ -63,7 +63,7 @@ const FORBIDDEN: &[(&str, &str)] = &[
     ("read another process's memory", "call(310, SERVER, 0, 0, 0, 0, 0)"),
     ("signal the forker", "os.kill(FORKER, 0)"),
     ("signal the server", "os.kill(SERVER, 0)"),
-    ("signal the keeper", "os.kill(os.getppid(), 0)"),
+    ("signal the supervisor", "os.kill(os.getppid(), 0)"),
     ("signal by descriptor", "signal.pidfd_send_signal(os.pidfd_open(FORKER), 0)"),
     ("take a descriptor", "call(438, os.pidfd_open(FORKER), 0, 0)"),
     ("limit another process", "resource.prlimit(SERVER, resource.RLIMIT_CORE)"),
@@ -111,7 +111,7 @@ impl Bench {
             std::fs::write(folder.path().join(file), "contents").unwrap();
         }
         simulate();
-        let forker = Forker::start(&test_python(), &On::Devices, &|| true).unwrap();
+        let forker = Forker::start(&test_python(), &ComputeDevice::Devices, &|| true).unwrap();
         let bench = Self { forker, folder };
         // What is opened once and stays open is not a leak.
         assert!(is_loaded(bench.run("").0.as_ref()));
@@ -143,7 +143,7 @@ impl Bench {
         let values = [("OUTSIDE", self.path("outside")), ("READABLE", folder.clone())]
             .map(|(name, path)| format!("{name} = {:?}\n", path.display().to_string()));
         let pids = format!("SERVER = {}\nFORKER = {}\n", std::process::id(), self.forker.pid());
-        let mut child = self.forker.spawn(Role::Runner(Box::new(self.fence()))).unwrap();
+        let mut child = self.forker.spawn(ChildRole::Runner(Box::new(self.fence()))).unwrap();
         let file = folder.join(format!("act{}.py", child.id));
         std::fs::write(&file, format!("{PREAMBLE}{}{pids}def entry(): pass\n{code}\n", values.concat())).unwrap();
         let weights = Weights::default();
@@ -155,16 +155,16 @@ impl Bench {
     }
 
     /// Runs the code in a sandboxed child. Returns its reply, and how it ended once its stream was closed.
-    fn run(&self, code: &str) -> (Option<RunnerReply>, Ended) {
+    fn run(&self, code: &str) -> (Option<RunnerReply>, ChildExit) {
         let mut child = self.start(code);
-        let sealed = read_frame::<Sealed>(&mut child.stream);
+        let sealed = read_frame::<AuthenticatedReply>(&mut child.stream);
         let reply = sealed.ok().flatten().filter(|sealed| sealed.token == TOKEN).map(|sealed| sealed.reply);
         child.stream.shutdown(std::net::Shutdown::Both).unwrap();
         (reply, child.wait(PATIENCE).unwrap().expect("the child has ended"))
     }
 
     /// Runs code that ends its process.
-    fn end_of(&self, code: &str) -> Ended {
+    fn end_of(&self, code: &str) -> ChildExit {
         let started = Instant::now();
         let mut child = self.start(code);
         let ended = child.wait(PATIENCE).unwrap().unwrap_or_else(|| panic!("still there: {code}"));
@@ -204,7 +204,7 @@ fn simulate() {
 /// Whether this system supports all of the sandbox. Elsewhere there is less to test, and the doctor reports what is
 /// missing.
 fn is_whole() -> bool {
-    fence::Kernel::running().missing().is_empty()
+    fence::LinuxFeatures::running().missing().is_empty()
 }
 
 fn is_loaded(reply: Option<&RunnerReply>) -> bool {
@@ -303,10 +303,10 @@ fn honest_work_is_let_through() {
     for (name, code) in HONEST {
         let (reply, ended) = bench.run(code);
         assert!(is_loaded(reply.as_ref()), "{name}: {reply:?} {ended:?}");
-        assert_eq!(ended.how, End::Status(0), "{name}: {}", ended.output);
+        assert_eq!(ended.cause, ExitCause::Status(0), "{name}: {}", ended.output);
     }
     let (reply, ended) = bench.run("os.chmod(READABLE + '/file', 0o777); os.utime(READABLE + '/file', (1, 1))");
-    assert_eq!((is_loaded(reply.as_ref()), ended.how), (true, End::Status(0)), "{reply:?}");
+    assert_eq!((is_loaded(reply.as_ref()), ended.cause), (true, ExitCause::Status(0)), "{reply:?}");
     let meta = std::fs::metadata(bench.path("readable/file")).unwrap();
     assert_ne!(std::os::unix::fs::PermissionsExt::mode(&meta.permissions()) & 0o777, 0o777);
     assert!(meta.modified().unwrap().elapsed().unwrap() < PATIENCE * 10);
@@ -347,25 +347,25 @@ fn limits_end_what_passes_them() {
     if !is_whole() {
         return;
     }
-    const PASSED: &[(&str, End)] = &[
-        ("while True: os.fork()", End::ProcessLimit),
-        ("subprocess.run(['sh', '-c', 'b() { b | b & }; b; sleep 60'])", End::ProcessLimit),
-        ("while True:\n    if os.fork() == 0: os.setsid()", End::ProcessLimit),
-        ("while True: threading.Thread(target=time.sleep, args=(100,)).start()", End::ProcessLimit),
-        ("hoard = []\nwhile True: hoard.append(bytearray(b'x') * (1 << 22))", End::MemoryLimit),
+    const PASSED: &[(&str, ExitCause)] = &[
+        ("while True: os.fork()", ExitCause::ProcessLimit),
+        ("subprocess.run(['sh', '-c', 'b() { b | b & }; b; sleep 60'])", ExitCause::ProcessLimit),
+        ("while True:\n    if os.fork() == 0: os.setsid()", ExitCause::ProcessLimit),
+        ("while True: threading.Thread(target=time.sleep, args=(100,)).start()", ExitCause::ProcessLimit),
+        ("hoard = []\nwhile True: hoard.append(bytearray(b'x') * (1 << 22))", ExitCause::MemoryLimit),
         (
             "subprocess.run([sys.executable, '-c', 'hoard = []\\nwhile True: hoard.append(bytes([1]) * (1 << 20))'])\ntime.sleep(60)",
-            End::MemoryLimit,
+            ExitCause::MemoryLimit,
         ),
-        ("while True: print('x' * 1000)", End::OutputLimit),
-        ("try:\n    while True: os.write(1, b'x' * 1000)\nexcept OSError:\n    time.sleep(60)", End::OutputLimit),
-        ("os.execvp('yes', ['yes'])", End::OutputLimit),
+        ("while True: print('x' * 1000)", ExitCause::OutputLimit),
+        ("try:\n    while True: os.write(1, b'x' * 1000)\nexcept OSError:\n    time.sleep(60)", ExitCause::OutputLimit),
+        ("os.execvp('yes', ['yes'])", ExitCause::OutputLimit),
     ];
     let bench = Bench::new();
     let descriptors = bench.descriptors();
     for (code, how) in PASSED {
         let ended = bench.end_of(code);
-        assert_eq!(ended.how, *how, "{code}: {}", ended.output);
+        assert_eq!(ended.cause, *how, "{code}: {}", ended.output);
         bench.assert_clean(code, descriptors);
         assert!(is_loaded(bench.run("").0.as_ref()), "after {code}");
     }
@@ -377,28 +377,31 @@ fn whatever_a_runner_does_ends_with_it() {
         return;
     }
     let acts = [
-        ("os._exit(0)", End::Status(0)),
-        ("os._exit(7)", End::Status(7)),
-        ("os.abort()", End::Signal(libc::SIGABRT)),
-        ("ctypes.string_at(0)", End::Signal(libc::SIGSEGV)),
-        ("os.kill(os.getpid(), signal.SIGTERM)", End::Signal(libc::SIGTERM)),
-        ("os.kill(0, signal.SIGKILL)", End::Signal(libc::SIGKILL)),
-        ("libc.syscall(ctypes.c_long(0x40000000 | 39))", End::Signal(libc::SIGSYS)),
+        ("os._exit(0)", ExitCause::Status(0)),
+        ("os._exit(7)", ExitCause::Status(7)),
+        ("os.abort()", ExitCause::Signal(libc::SIGABRT)),
+        ("ctypes.string_at(0)", ExitCause::Signal(libc::SIGSEGV)),
+        ("os.kill(os.getpid(), signal.SIGTERM)", ExitCause::Signal(libc::SIGTERM)),
+        ("os.kill(0, signal.SIGKILL)", ExitCause::Signal(libc::SIGKILL)),
+        ("libc.syscall(ctypes.c_long(0x40000000 | 39))", ExitCause::Signal(libc::SIGSYS)),
         (
             "if os.fork() == 0:\n    os.setsid()\n    if os.fork() == 0: time.sleep(1000)\n    os._exit(0)\nos._exit(3)",
-            End::Status(3),
+            ExitCause::Status(3),
         ),
         (
             "signal.signal(signal.SIGTERM, signal.SIG_IGN)\nsubprocess.Popen(['sleep', '1000'], start_new_session=True)\nos._exit(0)",
-            End::Status(0),
+            ExitCause::Status(0),
         ),
-        ("libc.prctl(36, 1)\nsubprocess.Popen(['sh', '-c', 'sleep 1000 & sleep 1000'])\nos._exit(0)", End::Status(0)),
+        (
+            "libc.prctl(36, 1)\nsubprocess.Popen(['sh', '-c', 'sleep 1000 & sleep 1000'])\nos._exit(0)",
+            ExitCause::Status(0),
+        ),
     ];
     let bench = Bench::new();
     let descriptors = bench.descriptors();
     for (code, how) in acts {
         let ended = bench.end_of(code);
-        assert_eq!(ended.how, how, "{code}: {}", ended.output);
+        assert_eq!(ended.cause, how, "{code}: {}", ended.output);
         bench.assert_clean(code, descriptors);
     }
     // These go on until somebody ends them.
@@ -412,7 +415,7 @@ fn whatever_a_runner_does_ends_with_it() {
         let mut child = bench.start(code);
         assert_eq!(child.wait(Duration::from_millis(300)).unwrap(), None, "{code}");
         child.kill();
-        assert_eq!(child.wait(PATIENCE).unwrap().unwrap().how, End::Killed, "{code}");
+        assert_eq!(child.wait(PATIENCE).unwrap().unwrap().cause, ExitCause::Killed, "{code}");
         bench.assert_clean(code, descriptors);
     }
     let (reply, _) = bench.run("os.closerange(0, 1 << 16)");
@@ -434,7 +437,7 @@ fn many_threads_spawn_at_once_and_nothing_outlives_the_forker() {
             scope.spawn(|| {
                 for _ in 0..5 {
                     let (reply, ended) = bench.run("import triton");
-                    assert_eq!((is_loaded(reply.as_ref()), ended.how), (true, End::Status(0)), "{reply:?}");
+                    assert_eq!((is_loaded(reply.as_ref()), ended.cause), (true, ExitCause::Status(0)), "{reply:?}");
                 }
             });
         }
@@ -445,7 +448,7 @@ fn many_threads_spawn_at_once_and_nothing_outlives_the_forker() {
     let pid = std::fs::read_to_string(bench.path("scratch/pid")).unwrap();
     let is_there = || Path::new(&format!("/proc/{pid}")).exists();
     assert!(is_there());
-    // As the system would, when memory runs out: the keepers notice.
+    // As the system would, when memory runs out: the supervisors notice.
     let killed = Command::new("kill").args(["-KILL", &bench.forker.pid().to_string()]).status().unwrap();
     assert!(killed.success());
     assert!(child.wait(PATIENCE).is_err());
@@ -454,7 +457,7 @@ fn many_threads_spawn_at_once_and_nothing_outlives_the_forker() {
         std::thread::park_timeout(Duration::from_millis(10));
     }
     assert!(!is_there());
-    assert!(bench.forker.spawn(Role::Comparer).is_err());
+    assert!(bench.forker.spawn(ChildRole::Comparer).is_err());
 }
 
 /// A measurement: `cargo nextest run --test fence --run-ignored only --no-capture`.
@@ -466,7 +469,7 @@ fn how_long_a_runner_takes() {
     for _ in 0..20 {
         let started = Instant::now();
         let mut child = bench.start("");
-        read_frame::<Sealed>(&mut child.stream).unwrap().unwrap();
+        read_frame::<AuthenticatedReply>(&mut child.stream).unwrap().unwrap();
         loaded.push(started.elapsed().as_secs_f64() * 1e3);
         child.stream.shutdown(std::net::Shutdown::Both).unwrap();
         child.wait(PATIENCE).unwrap().unwrap();

@@ -11,11 +11,11 @@ mod packages;
 use std::path::{Path, PathBuf};
 
 use data::{program, snippets, verdicts};
-use model::api::Target;
+use model::api::TritonTarget;
 use model::kernel::Module;
 use model::syntax::{Source, Span};
 use rules::learned::Pattern;
-use rules::{Context, Selection};
+use rules::{RuleContext, Selection};
 
 /// Patterns with one or two predicates each for programs that every release rejects, with the least number of
 /// rejections (one for each program and release) that they must match.
@@ -67,7 +67,7 @@ fn what_is_certain_to_be_refused_is_never_accepted() {
             let module = Module::build(&source);
             for (version, verdict) in verdicts(&snippet) {
                 let is_accepted = verdict["ok"] == true;
-                let context = Context::new(&source, &module, Target::of(version.parse().unwrap()));
+                let context = RuleContext::new(&source, &module, TritonTarget::of(version.parse().unwrap()));
                 let mut is_flagged = false;
                 for (at, pattern) in patterns.iter().enumerate() {
                     let found = pattern.matches(&context);
@@ -106,8 +106,8 @@ fn published_kernels_are_left_alone() {
             let source = Source::parse(text);
             let module = Module::build(&source);
             kernels += module.kernels.len();
-            for target in [Target::newest(), Target::of("3.6.0".parse().unwrap())] {
-                let context = Context::new(&source, &module, target).at(Some(&path));
+            for target in [TritonTarget::newest(), TritonTarget::of("3.6.0".parse().unwrap())] {
+                let context = RuleContext::new(&source, &module, target).at(Some(&path));
                 let spans: Vec<_> = patterns
                     .iter()
                     .enumerate()

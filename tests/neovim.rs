@@ -5,17 +5,17 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that panics fails, as it should")]
 
-#[path = "common/played.rs"]
-mod played;
 #[path = "common/recording.rs"]
 mod recording;
+#[path = "common/replayed_sessions.rs"]
+mod replayed_sessions;
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use played::Played;
 use recording::Recording;
+use replayed_sessions::Played;
 
 const FILE: &str = r#"import triton
 import triton.language as tl

@@ -6,8 +6,8 @@
 
 #[path = "pool/access.rs"]
 mod access;
-#[path = "pool/breaks.rs"]
-mod breaks;
+#[path = "pool/connection_loss.rs"]
+mod connection_loss;
 #[path = "common/judging.rs"]
 mod judging;
 #[path = "common/ray.rs"]
@@ -188,7 +188,7 @@ fn a_client_does_not_look_at_all_gpus_for_each_candidate() {
 
 #[test]
 fn candidates_go_where_they_should_and_are_called_back() {
-    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/pool/places.py");
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/pool/placement.py");
     let ran = Command::new(test_python()).args(["-B", script]).output().unwrap();
     assert!(ran.status.success() && text(&ran.stderr).contains("\nOK"), "{}", text(&ran.stderr));
 }

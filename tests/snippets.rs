@@ -11,7 +11,7 @@ mod data;
 use std::collections::BTreeMap;
 
 use data::{program, snippets, verdicts};
-use model::api::Target;
+use model::api::TritonTarget;
 use model::syntax::Source;
 use rules::Severity;
 use serde_json::Value;
@@ -57,7 +57,7 @@ fn judge(snippet: &Value) -> Score {
     let source = Source::parse(program(snippet));
     let mut score = Score::default();
     for (version, verdict) in verdicts(snippet) {
-        let found = common::findings(&source, Target::of(version.parse().unwrap()));
+        let found = common::findings(&source, TritonTarget::of(version.parse().unwrap()));
         let errors = found.iter().filter(|found| found.severity == Severity::Error);
         let mut lines = errors.map(|found| (source.lines().line_of(found.span.start) as u64 + 1, found));
         if verdict["ok"] == Value::Bool(true) {

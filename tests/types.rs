@@ -14,9 +14,9 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use model::analysis::types::dtype::Number;
-use model::analysis::types::{self, Const, Element, Tile, Value};
-use model::api::Target;
+use model::analysis::types::dtype::Dtype;
+use model::analysis::types::{self, AbstractValue, Const, LaneType, RuntimeValue};
+use model::api::TritonTarget;
 use model::kernel::Module;
 use model::syntax::Source;
 use serde_json::Value as Json;
@@ -43,30 +43,34 @@ fn oracle() -> (String, PathBuf) {
 }
 
 /// A type as the script writes it; `None` when it is not completely known.
-fn text(value: &Value<'_>) -> Option<String> {
+fn text(value: &AbstractValue<'_>) -> Option<String> {
     match value {
-        Value::Tile(tile) => tile_text(tile),
-        Value::BlockPointer(tile) => Some(format!("ptr<{}>[]", tile_text(tile)?)),
-        Value::Descriptor(tile) => Some(format!("desc<{}>", tile_text(tile)?)),
-        Value::Const(Const::Int(value)) => Some(format!("constexpr:{value}")),
-        Value::Const(Const::Bool(value)) => Some(format!("constexpr:{}", if *value { "True" } else { "False" })),
-        Value::Const(Const::Type(Element::Number(number))) => Some(format!("constexpr:dtype:{}", number_text(*number))),
+        AbstractValue::Tile(tile) => tile_text(tile),
+        AbstractValue::BlockPointer(tile) => Some(format!("ptr<{}>[]", tile_text(tile)?)),
+        AbstractValue::Descriptor(tile) => Some(format!("desc<{}>", tile_text(tile)?)),
+        AbstractValue::Const(Const::Int(value)) => Some(format!("constexpr:{value}")),
+        AbstractValue::Const(Const::Bool(value)) => {
+            Some(format!("constexpr:{}", if *value { "True" } else { "False" }))
+        }
+        AbstractValue::Const(Const::Type(LaneType::Number(number))) => {
+            Some(format!("constexpr:dtype:{}", number_text(*number)))
+        }
         _ => None,
     }
 }
 
-fn tile_text(tile: &Tile) -> Option<String> {
+fn tile_text(tile: &RuntimeValue) -> Option<String> {
     let sizes: Option<Vec<String>> =
         tile.shape.as_ref()?.iter().map(|size| size.known().map(|size| size.to_string())).collect();
     let element = match tile.element {
-        Element::Number(number) => number_text(number),
-        Element::Pointer(Some(number)) => format!("ptr<{}>", number_text(number)),
+        LaneType::Number(number) => number_text(number),
+        LaneType::Pointer(Some(number)) => format!("ptr<{}>", number_text(number)),
         _ => return None,
     };
     Some(format!("{element}[{}]", sizes?.join(",")))
 }
 
-fn number_text(number: Number) -> String {
+fn number_text(number: Dtype) -> String {
     let name = number.name();
     match (name.strip_prefix("uint"), name.strip_prefix("int")) {
         (Some(bits), _) => format!("u{bits}"),
@@ -103,7 +107,7 @@ fn compare(row: &Json, root: &Path, workspace: &Workspace, tally: &mut Tally) {
         kernel.name == name && [kernel.def_span.start, kernel.span.start].map(line).contains(&wanted)
     };
     let Some(index) = module.kernels.iter().position(is_it) else { return };
-    let facts = types::infer(&module, &text_of_file, Target::of("3.6.0".parse().unwrap()), index, true);
+    let facts = types::infer(&module, &text_of_file, TritonTarget::of("3.6.0".parse().unwrap()), index, true);
     for problem in &facts.problems {
         tally.wrong.push(format!("{file}:{} {name}: Triton accepts it: {}", line(problem.span.start), problem.message));
     }

@@ -4,14 +4,8 @@
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 #![expect(clippy::unwrap_used, reason = "a test that panics fails, as it should")]
 
-#[path = "verify/ahead.rs"]
-mod ahead;
-#[path = "verify/chance.rs"]
-mod chance;
-#[path = "verify/choices.rs"]
-mod choices;
-#[path = "verify/forms.rs"]
-mod forms;
+#[path = "verify/argument_variants.rs"]
+mod argument_variants;
 #[path = "common/judging.rs"]
 mod judging;
 #[path = "verify/launches.rs"]
@@ -22,20 +16,26 @@ mod memory;
 mod messages;
 #[path = "verify/models.rs"]
 mod models;
+#[path = "verify/nonfinite.rs"]
+mod nonfinite;
 #[path = "verify/objects.rs"]
 mod objects;
 #[path = "verify/precision.rs"]
 mod precision;
-#[path = "verify/scout.rs"]
-mod scout;
-#[path = "verify/spilled.rs"]
-mod spilled;
+#[path = "verify/precompile.rs"]
+mod precompile;
+#[path = "verify/prefetch.rs"]
+mod prefetch;
+#[path = "verify/randomness.rs"]
+mod randomness;
+#[path = "verify/result_containers.rs"]
+mod result_containers;
+#[path = "verify/tool_startup.rs"]
+mod tool_startup;
 #[path = "verify/trials.rs"]
 mod trials;
 #[path = "verify/tuning.rs"]
 mod tuning;
-#[path = "verify/waiting.rs"]
-mod waiting;
 
 use std::path::PathBuf;
 

@@ -9,18 +9,18 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that panics fails, as it should")]
 
-#[path = "common/played.rs"]
-mod played;
 #[path = "common/recording.rs"]
 mod recording;
+#[path = "common/replayed_sessions.rs"]
+mod replayed_sessions;
 
 use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use played::Played;
 use recording::Recording;
+use replayed_sessions::Played;
 
 const SCRIPTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/vscode");
 

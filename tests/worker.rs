@@ -61,7 +61,7 @@ fn right_kernels_are_accepted_and_wrong_ones_refused() {
 #[test]
 fn without_torch_the_same_is_said() {
     let cache = tempfile::tempdir().unwrap();
-    run_with("test_raw", Some(&worker(cache.path())));
+    run_with("test_torch_free", Some(&worker(cache.path())));
 }
 
 #[test]
@@ -71,12 +71,12 @@ fn inputs_hold_what_they_are_asked_to() {
 
 #[test]
 fn what_a_call_needs_is_what_its_results_depend_on() {
-    run("test_needs");
+    run("test_argument_needs");
 }
 
 #[test]
 fn what_python_compiles_is_kept_once() {
-    run("test_bytecode");
+    run("test_bytecode_cache");
 }
 
 /// The Python files and libraries of a package, without what Python has compiled.

@@ -13,8 +13,8 @@ fn main() {
     if !feature("EMBED_WORKER") {
         return;
     }
-    let watched =
-        ["base", "fence", "protocol", "worker", "runtime/src/python/bytecode.py"].map(|name| format!("../{name}"));
+    let watched = ["base", "fence", "protocol", "worker", "runtime/src/python/bytecode_cache.py"]
+        .map(|name| format!("../{name}"));
     for watched in watched.iter().map(String::as_str).chain(["../../Cargo.toml", "../../Cargo.lock"]) {
         println!("cargo::rerun-if-changed={watched}");
     }

@@ -10,11 +10,11 @@ use anyhow::Context as _;
 
 use base::clock;
 use learn::{
-    Court, Oracle, Outcome, Parsed, Proof, Sound, experiment, gather, learn, merged, programs, published, spelled,
-    sweep,
+    CompilingPrograms, ExperimentResult, Oracle, Parsed, ProofContext, ProofResult, experiment, gather, learn, merged,
+    programs, published, spelled, sweep,
 };
-use model::api::Target;
-use rules::learned::{LearnedRule, Origin, Patterns, write};
+use model::api::TritonTarget;
+use rules::learned::{LearnedRule, Patterns, RuleOrigin, write};
 use runtime::python::state_folder;
 use store::Store;
 
@@ -23,7 +23,7 @@ const SWEPT: usize = 40;
 
 /// Arguments of `adapt`.
 #[derive(Debug, clap::Args)]
-pub(super) struct Args {
+pub(super) struct AdaptArgs {
     /// How many tasks to make up
     #[arg(long, default_value_t = 200, value_name = "N")]
     tasks: usize,
@@ -56,7 +56,7 @@ pub(super) struct Args {
     out: Option<PathBuf>,
 }
 
-pub(super) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<ExitCode> {
+pub(super) fn run(args: &AdaptArgs, out: &mut impl Write) -> anyhow::Result<ExitCode> {
     let jobs = if args.jobs == 0 { std::thread::available_parallelism().map_or(1, usize::from) } else { args.jobs };
     let start = Instant::now();
     let said = |what: &str| tracing::info!(seconds = start.elapsed().as_secs(), "{what}");
@@ -77,7 +77,7 @@ pub(super) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<ExitCode>
         gathered.failures.len(),
         gathered.unknown
     )?;
-    let target = Target::of(oracle.release().parse()?);
+    let target = TritonTarget::of(oracle.release().parse()?);
     let mut sound: Vec<Parsed> = gathered.passing.iter().map(|program| Parsed::new(&program.text)).collect();
     // What says with what it can be lowered is asked; the rest is taken to compile.
     let (programs, published) = programs(published(&args.sound));
@@ -87,7 +87,7 @@ pub(super) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<ExitCode>
         sound.extend(oracle.accepted(asked));
     }
     said("swept");
-    let known = Sound { known: &sound, unasked: &[] };
+    let known = CompilingPrograms { known: &sound, unasked: &[] };
     let lessons = learn(&oracle, &gathered.failures, known, target, args.seed, &|| true);
     said("learned");
     sound.extend(lessons.counter.iter().map(|program| Parsed::new(&program.text)));
@@ -95,22 +95,22 @@ pub(super) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<ExitCode>
     let learned = merged(&oracle, lessons.learned, &gathered.failures, target);
     said("merged");
     let today = args.day.clone().unwrap_or_else(|| clock::day(clock::now().as_secs()));
-    let court = Court {
+    let court = ProofContext {
         oracle: &oracle,
         others: &others,
-        sound: Sound { known: &sound, unasked: &[] },
+        sound: CompilingPrograms { known: &sound, unasked: &[] },
         programs: &programs,
         published: &published,
         today,
-        origin: Origin::Synthesised(args.seed),
+        origin: RuleOrigin::Synthesised(args.seed),
     };
     let proofs = court.prove(&learned, &gathered.failures, 1);
     said("proven");
     let mut rules: Vec<LearnedRule> = Vec::new();
     for (proof, one) in proofs.into_iter().zip(&learned) {
         match proof {
-            Proof::Rule(rule) => rules.push(*rule),
-            Proof::Refuted(why) => writeln!(out, "refuted: {}{why}\n", one.query)?,
+            ProofResult::Rule(rule) => rules.push(*rule),
+            ProofResult::Refuted(why) => writeln!(out, "refuted: {}{why}\n", one.query)?,
         }
     }
     let asked: usize = std::iter::once(&oracle).chain(&others).map(Oracle::asked).sum();
@@ -130,14 +130,14 @@ pub(super) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<ExitCode>
 }
 
 /// What the memory is worth as a filter: the share of changed kernels that compile, with it and without.
-fn try_memory(args: &Args, oracle: &Oracle, out: &mut impl Write) -> anyhow::Result<ExitCode> {
+fn try_memory(args: &AdaptArgs, oracle: &Oracle, out: &mut impl Write) -> anyhow::Result<ExitCode> {
     let memory = Store::memory_in(&state_folder())?;
-    let learned_with = Origin::Synthesised(args.seed);
+    let learned_with = RuleOrigin::Synthesised(args.seed);
     if memory.rules().any(|rule| rule.origin == learned_with) {
         anyhow::bail!("the memory was learned with seed {}: choose another one with --seed", args.seed);
     }
-    let target = Target::of(oracle.release().parse()?);
-    let Outcome { unfiltered, filtered, lost } =
+    let target = TritonTarget::of(oracle.release().parse()?);
+    let ExperimentResult { unfiltered, filtered, lost } =
         experiment(oracle, &memory, args.tasks, args.changes, args.seed, target);
     for (what, share) in [("all changed kernels", unfiltered), ("those that no learned rule flags", filtered)] {
         writeln!(out, "{what}: {} of {} compile ({:.1} %)", share.passing, share.all, share.percent())?;

@@ -11,8 +11,8 @@ use anyhow::{Context, bail};
 use serde::Serialize;
 
 use judge::statistics::median;
-use runtime::python::environment::Environment;
-use search::{Report, Request, Subject, Tried, Work};
+use runtime::python::environment::PythonEnvironment;
+use search::{OptimizeScope, Report, SearchAction, SearchRequest, TriedCandidate};
 
 use super::optimize::{Terminal, seconds};
 
@@ -23,7 +23,7 @@ const THRESHOLDS: [f64; 4] = [0.0, 1.0, 1.5, 2.0];
 
 /// Arguments of `bench`.
 #[derive(Debug, clap::Args)]
-pub(super) struct Args {
+pub(super) struct BenchArgs {
     #[command(subcommand)]
     suite: Suite,
 }
@@ -89,7 +89,7 @@ struct Summary {
     cap: f64,
 }
 
-pub(super) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<ExitCode> {
+pub(super) fn run(args: &BenchArgs, out: &mut impl Write) -> anyhow::Result<ExitCode> {
     let Suite::Kernelbench(args) = &args.suite;
     let folder = args.level.map_or_else(|| args.folder.clone(), |level| args.folder.join(format!("level{level}")));
     let files = tasks(&folder, args.problems.as_deref())?;
@@ -158,15 +158,15 @@ fn one(file: &Path, args: &KernelBench, terminal: &Terminal) -> anyhow::Result<T
     let folder = file.parent().unwrap_or(Path::new("/")).to_owned();
     let loaded = crate::settings::load(&folder)?;
     let workspace = loaded.project(&folder);
-    let Some(environment) = Environment::of_project(&loaded, &folder) else {
+    let Some(environment) = PythonEnvironment::of_project(&loaded, &folder) else {
         bail!("no Python found; activate the project's environment or set `python` in warpsmith.toml");
     };
     let mut settings = loaded.settings;
     settings.optimize.budget = args.budget.unwrap_or(settings.optimize.budget);
     let text = fs::read_to_string(&file).with_context(|| format!("{} cannot be read", file.display()))?;
     let name = file.file_stem().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    let (subject, work) = (Subject::default(), Work::default());
-    let request = Request { file, text, subject, workspace, python: environment.python, settings, work };
+    let (subject, work) = (OptimizeScope::default(), SearchAction::default());
+    let request = SearchRequest { file, text, subject, workspace, python: environment.python, settings, work };
     let outcome = match search::optimize(&request, terminal) {
         Ok(outcome) => outcome,
         Err(error) => return Ok(Task { name, failed: Some(error.to_string()), ..Task::default() }),
@@ -176,7 +176,7 @@ fn one(file: &Path, args: &KernelBench, terminal: &Terminal) -> anyhow::Result<T
         Err(error) => return Ok(Task { name, failed: Some(error.to_string()), ..Task::default() }),
     };
     // What was found wrong when it was looked at closely is not right.
-    let is_refused = |tried: &&Tried| {
+    let is_refused = |tried: &&TriedCandidate| {
         report.confirmations.iter().any(|confirmed| confirmed.refused.is_some() && confirmed.change == tried.change)
     };
     let right = report.candidates.iter().filter(|tried| !is_refused(tried)).filter_map(|tried| tried.speedup);

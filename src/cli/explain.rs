@@ -10,13 +10,13 @@ use runtime::python::state_folder;
 use store::Store;
 
 #[derive(Debug, clap::Args)]
-pub(super) struct Args {
+pub(super) struct ExplainArgs {
     /// Code (`L001`) or name (`unknown-member`) of the rule
     #[arg(value_name = "RULE")]
     rule: String,
 }
 
-pub(super) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<ExitCode> {
+pub(super) fn run(args: &ExplainArgs, out: &mut impl Write) -> anyhow::Result<ExitCode> {
     let Some(rule) = rules::find(&args.rule) else {
         // The user's own rules are in the store.
         let memory = Store::memory_in(&state_folder())?;

@@ -6,17 +6,19 @@ use std::process::ExitCode;
 
 use anyhow::{Context, anyhow, bail};
 
-use compiler::{Device, Failure, Inspection, Listing, Session, Stage, Status, Wanted};
+use compiler::{
+    CompileTarget, CompilerSession, CompilerStage, Inspection, InspectionError, Listing, ServiceStatus, StageSelection,
+};
 use model::kernel::{self, Kernel, Module};
-use runtime::python::environment::Environment;
+use runtime::python::environment::PythonEnvironment;
 
 use super::FOUND;
-use super::compiling::{interpreter, local_device, model, nobody};
+use super::compiler_setup::{interpreter, local_device, model, no_interpreter};
 use crate::workspace::Workspace;
 
 /// Arguments of `inspect`.
 #[derive(Debug, clap::Args)]
-pub(super) struct Args {
+pub(super) struct InspectArgs {
     /// The Python file with the kernel
     file: PathBuf,
     /// The kernel; needed when the file has several
@@ -24,14 +26,14 @@ pub(super) struct Args {
     kernel: Option<String>,
     /// What to show: `ttir`, `ttgir`, `llir`, and `ptx` or `sass` (NVIDIA), `amdgcn` (AMD)
     #[arg(long, value_parser = stage, default_value = "ttgir")]
-    stage: Stage,
+    stage: CompilerStage,
     /// Which of the ways to run the kernel that `warpsmith resources` lists, such as configurations, counted from 1
     #[arg(long, value_name = "NUMBER")]
     config: Option<usize>,
     /// Device to compile for, such as `cuda:90` or `hip:gfx942` [default: that of the settings, else the GPU of this machine,
     /// else `cuda:90`]
     #[arg(long, value_name = "DEVICE")]
-    target: Option<Device>,
+    target: Option<CompileTarget>,
     /// A Python with Triton (default: the project's)
     #[arg(long, value_name = "PATH")]
     python: Option<PathBuf>,
@@ -40,7 +42,7 @@ pub(super) struct Args {
     raw: bool,
 }
 
-pub(super) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<ExitCode> {
+pub(super) fn run(args: &InspectArgs, out: &mut impl Write) -> anyhow::Result<ExitCode> {
     let text =
         std::fs::read_to_string(&args.file).with_context(|| format!("{} cannot be read", args.file.display()))?;
     if text.len() > kernel::MAX_TEXT {
@@ -52,13 +54,13 @@ pub(super) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<ExitCode>
     if let Some(python) = &args.python {
         loaded.settings.python = Some(config::absolute(python)?);
     }
-    let environment = Environment::of_project(&loaded, folder);
-    let Some((python, triton)) = interpreter(environment) else { bail!(nobody(Some("--python"))) };
+    let environment = PythonEnvironment::of_project(&loaded, folder);
+    let Some((python, triton)) = interpreter(environment) else { bail!(no_interpreter(Some("--python"))) };
     let (source, module) = model(&text, &file, &Workspace::default());
     let kernel = chosen(args, &module)?;
     let device = args.target.clone().or_else(|| crate::settings::device(&loaded.settings.compiler));
     let device = device.or_else(local_device).unwrap_or_default();
-    let wanted = Wanted { stage: args.stage, config: args.config, device, triton };
+    let wanted = StageSelection { stage: args.stage, config: args.config, device, triton };
     match Inspection::new(&source, &module, kernel, &file, &wanted).and_then(|inspection| compiled(inspection, python))
     {
         Ok(listing) => {
@@ -76,24 +78,25 @@ pub(super) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<ExitCode>
     }
 }
 
-fn compiled(mut inspection: Inspection, python: PathBuf) -> Result<Listing, Failure> {
-    let mut session = Session::new(python);
+fn compiled(mut inspection: Inspection, python: PathBuf) -> Result<Listing, InspectionError> {
+    let mut session = CompilerSession::new(python);
     // The number is the session's to choose.
     while let Some(request) = inspection.request(0) {
-        let answer = session.answer(request).map_err(|why| Failure(format!("Triton cannot be asked: {why}")))?;
+        let answer =
+            session.answer(request).map_err(|why| InspectionError(format!("Triton cannot be asked: {why}")))?;
         let triton = match session.status() {
-            Status::Ready { triton } => triton.clone(),
+            ServiceStatus::Ready { triton } => triton.clone(),
             _ => String::new(),
         };
-        if let Some(found) = inspection.hear(answer, &triton) {
+        if let Some(found) = inspection.handle_reply(answer, &triton) {
             return found;
         }
     }
-    Err(Failure("there is nothing to ask".to_owned()))
+    Err(InspectionError("there is nothing to ask".to_owned()))
 }
 
 /// The kernel that is named, or the only one.
-fn chosen<'a>(args: &Args, module: &'a Module) -> anyhow::Result<&'a Kernel> {
+fn chosen<'a>(args: &InspectArgs, module: &'a Module) -> anyhow::Result<&'a Kernel> {
     let shown = args.file.display();
     let names = |kernels: &[&Kernel]| {
         let names: Vec<_> = kernels.iter().map(|kernel| format!("`{}`", kernel.name)).collect();
@@ -119,7 +122,7 @@ fn chosen<'a>(args: &Args, module: &'a Module) -> anyhow::Result<&'a Kernel> {
     }
 }
 
-fn stage(name: &str) -> Result<Stage, String> {
-    let names = || Stage::ALL.map(Stage::name).join(", ");
-    Stage::parse(name).ok_or_else(|| format!("the stages are {}", names()))
+fn stage(name: &str) -> Result<CompilerStage, String> {
+    let names = || CompilerStage::ALL.map(CompilerStage::name).join(", ");
+    CompilerStage::parse(name).ok_or_else(|| format!("the stages are {}", names()))
 }

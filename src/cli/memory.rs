@@ -2,8 +2,8 @@
 
 mod import;
 mod learn;
+mod learning_input;
 mod prove;
-mod stored;
 
 use ::learn::SkillMemory as _;
 use std::io::Write;
@@ -15,15 +15,15 @@ use serde::Serialize;
 use serde_json::json;
 
 use config::nearest;
-use rules::learned::{LearnedRule, Memory, Patterns, State, write};
+use rules::learned::{LearnedRule, LearnedRules, Patterns, RuleState, write};
 use runtime::python::state_folder;
-use store::{Objection, Store};
+use store::{RuleObjection, Store};
 
 use super::{FOUND, Format};
 
 /// Arguments of `memory`.
 #[derive(Debug, clap::Args)]
-pub(super) struct Args {
+pub(super) struct MemoryArgs {
     #[command(subcommand)]
     action: Action,
 }
@@ -46,9 +46,9 @@ enum Action {
         format: Format,
     },
     /// Ask Triton about the kernels below some folders, and learn from all that it has refused so far
-    Learn(learn::Args),
+    Learn(learn::LearnArgs),
     /// Try your own rules: whether their examples fail, and whether anything that they flag compiles
-    Prove(prove::Args),
+    Prove(prove::ProveArgs),
     /// Write your own rules as a memory file, to give to others
     Export {
         /// The file; standard output when left out
@@ -88,10 +88,10 @@ struct Entry<'a> {
     rule: &'a LearnedRule,
     shown: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
-    objection: Option<&'a Objection>,
+    objection: Option<&'a RuleObjection>,
 }
 
-pub(super) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<ExitCode> {
+pub(super) fn run(args: &MemoryArgs, out: &mut impl Write) -> anyhow::Result<ExitCode> {
     let mut store = Store::of_user(&state_folder())?;
     match &args.action {
         Action::List { format } => list(&store, *format, out),
@@ -118,7 +118,7 @@ pub(super) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<ExitCode>
     }
 }
 
-fn found<'m>(memory: &'m Memory, which: &[String]) -> anyhow::Result<Vec<&'m LearnedRule>> {
+fn found<'m>(memory: &'m LearnedRules, which: &[String]) -> anyhow::Result<Vec<&'m LearnedRule>> {
     let mut rules = Vec::new();
     for word in which {
         let Some(rule) = memory.find(word) else {
@@ -161,7 +161,7 @@ fn list(store: &Store, format: Format, out: &mut impl Write) -> anyhow::Result<E
     Ok(if entries.is_empty() { ExitCode::from(FOUND) } else { ExitCode::SUCCESS })
 }
 
-fn entry<'a>(memory: &Memory, objections: &'a [Objection], rule: &'a LearnedRule) -> Entry<'a> {
+fn entry<'a>(memory: &LearnedRules, objections: &'a [RuleObjection], rule: &'a LearnedRule) -> Entry<'a> {
     let objection = objections.iter().find(|one| one.code == rule.code && (one.muted || ::learn::disproves(one, rule)));
     Entry { rule, shown: memory.shows(rule), objection }
 }
@@ -169,8 +169,8 @@ fn entry<'a>(memory: &Memory, objections: &'a [Objection], rule: &'a LearnedRule
 /// In a word how a rule is.
 fn state(entry: &Entry<'_>) -> &'static str {
     match entry.rule.state {
-        State::Promoted if entry.objection.is_some_and(|one| one.muted) => "muted",
-        State::Promoted if !entry.rule.covered_by.is_empty() => "covered",
+        RuleState::Promoted if entry.objection.is_some_and(|one| one.muted) => "muted",
+        RuleState::Promoted if !entry.rule.covered_by.is_empty() => "covered",
         state => state.name(),
     }
 }
@@ -187,7 +187,7 @@ fn show(store: &Store, which: &[String], format: Format, out: &mut impl Write) -
         let (gap, page) = (if at > 0 { "\n" } else { "" }, rule.page());
         write!(out, "{gap}{page}")?;
         let objection = entry(&memory, &objections, rule).objection;
-        if let Some(Objection { kernel: Some(kernel), triton: Some(triton), .. }) = objection {
+        if let Some(RuleObjection { kernel: Some(kernel), triton: Some(triton), .. }) = objection {
             write!(
                 out,
                 "\n## What disproves it\n\nTriton {triton} compiles this:\n\n```python\n{}\n```\n",

@@ -5,10 +5,11 @@
 mod adapt;
 mod bench;
 mod check;
-mod compiling;
+mod compiler_setup;
 mod doctor;
 mod explain;
 mod inspect;
+mod interrupt;
 mod memory;
 mod optimize;
 mod pool;
@@ -16,9 +17,8 @@ mod record;
 mod report;
 mod resources;
 mod rules;
-mod sending;
+mod send_consent;
 mod skills;
-mod stopping;
 mod verify;
 mod worker;
 mod workloads;
@@ -42,39 +42,39 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Check Python files with Triton kernels
-    Check(check::Args),
+    Check(check::CheckArgs),
     /// Show the page of a rule
-    Explain(explain::Args),
+    Explain(explain::ExplainArgs),
     /// List the rules
-    Rules(rules::Args),
+    Rules(rules::RulesArgs),
     /// Say what kernels take: registers, spills, shared memory, occupancy
-    Resources(resources::Args),
+    Resources(resources::ResourcesArgs),
     /// Say what works on this machine and what is missing
-    Doctor(doctor::Args),
+    Doctor(doctor::DoctorArgs),
     /// Run a program and record the calls that launch its kernels
-    Record(record::Args),
+    Record(record::RecordArgs),
     /// List, show or remove recorded calls
-    Workloads(workloads::Args),
+    Workloads(workloads::WorkloadsArgs),
     /// Search for a faster version of a kernel, on the local GPU
-    Optimize(optimize::Args),
+    Optimize(optimize::OptimizeArgs),
     /// Search through the tasks of a benchmark, and tell its figures
-    Bench(bench::Args),
+    Bench(bench::BenchArgs),
     /// Learn rules from kernels that fail: made up, changed, and shown to Triton
-    Adapt(adapt::Args),
+    Adapt(adapt::AdaptArgs),
     /// Show what a search did: what was tried, what was measured, and why
-    Report(report::Args),
+    Report(report::ReportArgs),
     /// List what the search can do with a kernel, and what it has learned of that
-    Skills(skills::Args),
+    Skills(skills::SkillsArgs),
     /// List, show, import or forget what was learned from kernels that Triton refused
-    Memory(memory::Args),
+    Memory(memory::MemoryArgs),
     /// Judge a file against another: is it right, is it faster
-    Verify(verify::Args),
+    Verify(verify::VerifyArgs),
     /// Look at the pool of GPUs that `evaluator.pool` names
-    Pool(pool::Args),
+    Pool(pool::PoolArgs),
     /// Judge candidates for a Warpsmith on another machine (`evaluator.command` starts this)
-    Worker(worker::Args),
+    Worker(worker::WorkerArgs),
     /// Show what Triton's compiler makes of a kernel
-    Inspect(inspect::Args),
+    Inspect(inspect::InspectArgs),
     /// Run the language server on standard input and output (editors start this)
     Serve,
 }

@@ -12,16 +12,16 @@ use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
 use similar::TextDiff;
 
-use runtime::python::environment::Environment;
-use search::{Observer, Offer, Outcome, Progress, Request, Speedup, Subject, Work};
+use runtime::python::environment::PythonEnvironment;
+use search::{Observer, Offer, OptimizeScope, Progress, SearchAction, SearchOutcome, SearchRequest, Speedup};
 
 use super::FOUND;
-use super::sending::agreed;
-use super::stopping::stopping;
+use super::interrupt::stopping;
+use super::send_consent::agreed;
 
 /// Arguments of `optimize`.
 #[derive(Debug, clap::Args)]
-pub(super) struct Args {
+pub(super) struct OptimizeArgs {
     /// The Python file with the kernel
     #[arg(required_unless_present_any = ["resume", "measure"])]
     file: Option<PathBuf>,
@@ -58,7 +58,7 @@ pub(super) struct Args {
     json: bool,
 }
 
-pub(super) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<ExitCode> {
+pub(super) fn run(args: &OptimizeArgs, out: &mut impl Write) -> anyhow::Result<ExitCode> {
     let request = request(args)?;
     let outcome = search::optimize(&request, &Terminal::new(args.send)?)?;
     report(args, &request, &outcome, out)?;
@@ -67,7 +67,7 @@ pub(super) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<ExitCode>
 }
 
 /// What is optimized: the file that was named, or that of the run that goes on.
-fn request(args: &Args) -> anyhow::Result<Request> {
+fn request(args: &OptimizeArgs) -> anyhow::Result<SearchRequest> {
     let named = args.file.as_deref().map(config::absolute).transpose()?;
     let folder = match &named {
         Some(file) => file.parent().unwrap_or(Path::new("/")).to_owned(),
@@ -75,7 +75,7 @@ fn request(args: &Args) -> anyhow::Result<Request> {
     };
     let loaded = crate::settings::load(&folder)?;
     let workspace = loaded.project(&folder);
-    let asked = args.kernel.clone().map(Subject::Kernel).or(args.function.clone().map(Subject::Function));
+    let asked = args.kernel.clone().map(OptimizeScope::Kernel).or(args.function.clone().map(OptimizeScope::Function));
     let (mut file, mut subject, mut budget) = (named.unwrap_or_default(), asked.unwrap_or_default(), args.budget);
     if let Some(run) = args.resume.as_ref().or(args.measure.as_ref()) {
         let (of, asked, given) = search::resumable(&workspace, run)?;
@@ -88,7 +88,7 @@ fn request(args: &Args) -> anyhow::Result<Request> {
         let shown = args.file.as_ref().unwrap_or(&file);
         format!("{} cannot be read", shown.display())
     })?;
-    let Some(environment) = Environment::of_project(&loaded, &folder) else {
+    let Some(environment) = PythonEnvironment::of_project(&loaded, &folder) else {
         bail!("no Python found; activate the project's environment or set `python` in warpsmith.toml");
     };
     let mut settings = loaded.settings;
@@ -98,12 +98,17 @@ fn request(args: &Args) -> anyhow::Result<Request> {
         bail!("what a model predicts is not written to a file: leave out --apply and look at the change");
     }
     let python = environment.python;
-    let go_on = args.resume.clone().map(Work::GoOn);
-    let work = go_on.or(args.measure.clone().map(Work::Measure)).unwrap_or_default();
-    Ok(Request { file, text, subject, workspace, python, settings, work })
+    let go_on = args.resume.clone().map(SearchAction::GoOn);
+    let work = go_on.or(args.measure.clone().map(SearchAction::Measure)).unwrap_or_default();
+    Ok(SearchRequest { file, text, subject, workspace, python, settings, work })
 }
 
-fn report(args: &Args, request: &Request, outcome: &Outcome, out: &mut impl Write) -> anyhow::Result<()> {
+fn report(
+    args: &OptimizeArgs,
+    request: &SearchRequest,
+    outcome: &SearchOutcome,
+    out: &mut impl Write,
+) -> anyhow::Result<()> {
     let diff = outcome.offer.as_ref().map(|offer| unified(args, request, offer));
     if args.json {
         let mut value = serde_json::to_value(outcome)?;
@@ -132,13 +137,13 @@ fn report(args: &Args, request: &Request, outcome: &Outcome, out: &mut impl Writ
     Ok(())
 }
 
-fn unified(args: &Args, request: &Request, offer: &Offer) -> String {
+fn unified(args: &OptimizeArgs, request: &SearchRequest, offer: &Offer) -> String {
     let name = name(args, request);
     TextDiff::from_lines(&request.text, &offer.text).unified_diff().header(&name, &name).to_string()
 }
 
 /// The file, as it was named.
-fn name(args: &Args, request: &Request) -> String {
+fn name(args: &OptimizeArgs, request: &SearchRequest) -> String {
     args.file.as_ref().unwrap_or(&request.file).display().to_string()
 }
 

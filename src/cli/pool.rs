@@ -6,14 +6,14 @@ use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 
-use runtime::pool::{Host, Node, Pool, Status, status};
-use runtime::python::environment::Environment;
+use runtime::pool::{ClusterNode, ClusterStatus, GpuHost, Pool, status};
+use runtime::python::environment::PythonEnvironment;
 
 use super::{FOUND, Format};
 
 /// Arguments of `pool`.
 #[derive(Debug, clap::Args)]
-pub(super) struct Args {
+pub(super) struct PoolArgs {
     #[command(subcommand)]
     action: Action,
 }
@@ -32,7 +32,7 @@ enum Action {
 }
 
 pub(super) fn run(
-    Args { action: Action::Status { address, format } }: &Args,
+    PoolArgs { action: Action::Status { address, format } }: &PoolArgs,
     out: &mut impl Write,
 ) -> anyhow::Result<ExitCode> {
     let folder = std::env::current_dir().context("the current folder cannot be read")?;
@@ -42,7 +42,7 @@ pub(super) fn run(
     let Some(pool) = named.or(set) else {
         bail!("no pool is set: set `evaluator.pool`, or name one by --address");
     };
-    let python = Environment::of_project(&loaded, &folder).context("no Python was found; set `python`")?.python;
+    let python = PythonEnvironment::of_project(&loaded, &folder).context("no Python was found; set `python`")?.python;
     let found = status(&pool, &python)?;
     match format {
         Format::Json => writeln!(out, "{}", serde_json::to_string_pretty(&found)?)?,
@@ -52,7 +52,7 @@ pub(super) fn run(
     Ok(ExitCode::from(u8::from(!has_gpus) * FOUND))
 }
 
-fn show(address: &str, found: &Status, out: &mut impl Write) -> std::io::Result<()> {
+fn show(address: &str, found: &ClusterStatus, out: &mut impl Write) -> std::io::Result<()> {
     let gpus: usize = found.nodes.iter().filter(|node| node.alive).map(|node| node.gpus).sum();
     let (nodes, free) = (found.nodes.iter().filter(|node| node.alive).count(), found.free);
     writeln!(out, "Pool at {address}, Ray {}: {nodes} nodes, {gpus} GPUs, {free} of them free", found.ray)?;
@@ -79,12 +79,12 @@ fn show(address: &str, found: &Status, out: &mut impl Write) -> std::io::Result<
     Ok(())
 }
 
-fn busy(host: &Host) -> usize {
+fn busy(host: &GpuHost) -> usize {
     host.sessions.iter().map(|session| session.busy).sum()
 }
 
-fn show_node(node: &Node, hosts: &[Host], out: &mut impl Write) -> std::io::Result<()> {
-    let Node { name, model, gpus, cores, .. } = node;
+fn show_node(node: &ClusterNode, hosts: &[GpuHost], out: &mut impl Write) -> std::io::Result<()> {
+    let ClusterNode { name, model, gpus, cores, .. } = node;
     if !node.alive {
         return writeln!(out, "  {name}: gone");
     }

@@ -7,27 +7,27 @@ use std::process::ExitCode;
 use anyhow::Context;
 
 use judge::devices;
-use runtime::python::environment::Environment;
-use workload::ToRecord;
+use runtime::python::environment::PythonEnvironment;
+use workload::RecordRequest;
 
 use super::{FAILED, FOUND};
 
 /// Arguments of `record`.
 #[derive(Debug, clap::Args)]
-pub(super) struct Args {
+pub(super) struct RecordArgs {
     /// The command: `python FILE …`, `python -m MODULE …` or `pytest …`
     #[arg(trailing_var_arg = true, required = true, value_name = "COMMAND")]
     command: Vec<OsString>,
 }
 
-pub(super) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<ExitCode> {
+pub(super) fn run(args: &RecordArgs, out: &mut impl Write) -> anyhow::Result<ExitCode> {
     let folder = std::env::current_dir().context("the current folder cannot be read")?;
     let loaded = crate::settings::load(&folder)?;
     let workspace = loaded.project(&folder);
-    let python = Environment::of_project(&loaded, &folder).map_or_else(|| "python3".into(), |found| found.python);
+    let python = PythonEnvironment::of_project(&loaded, &folder).map_or_else(|| "python3".into(), |found| found.python);
     let device = devices().name().unwrap_or_default();
-    let limits = store::Limits::from(&loaded.settings.workloads);
-    let to_record = ToRecord {
+    let limits = store::RetentionLimits::from(&loaded.settings.workloads);
+    let to_record = RecordRequest {
         workspace,
         folder,
         command: args.command.clone(),

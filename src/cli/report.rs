@@ -12,7 +12,7 @@ use search::{Report, delete_transcripts, runs};
 
 /// Arguments of `report`.
 #[derive(Debug, clap::Args)]
-pub(super) struct Args {
+pub(super) struct ReportArgs {
     /// The run, such as `softmax-3`; `last` is the latest one
     #[arg(default_value = "last")]
     run: String,
@@ -41,7 +41,7 @@ enum Format {
     Json,
 }
 
-pub(super) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<ExitCode> {
+pub(super) fn run(args: &ReportArgs, out: &mut impl Write) -> anyhow::Result<ExitCode> {
     let here = std::env::current_dir()?;
     let workspace = crate::settings::load(&here)?.project(&here);
     if args.list {

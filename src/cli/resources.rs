@@ -7,16 +7,16 @@ use std::process::ExitCode;
 use anyhow::{Context as _, bail};
 use serde::Serialize;
 
-use compiler::{Device, Session, Survey};
-use model::analysis::resources::{Certainty, Outcome, Resources, Row};
-use runtime::python::environment::Environment;
+use compiler::{CompileTarget, CompilerSession, Survey};
+use model::analysis::resources::{CompilationResult, CompiledVariant, LaunchCertainty, Resources};
+use runtime::python::environment::PythonEnvironment;
 
-use super::compiling::{interpreter, local_device, model, nobody};
+use super::compiler_setup::{interpreter, local_device, model, no_interpreter};
 use super::{FOUND, Format};
 use crate::workspace::Workspace;
 
 #[derive(Debug, clap::Args)]
-pub(super) struct Args {
+pub(super) struct ResourcesArgs {
     /// The file
     file: PathBuf,
     /// The kernel [default: all of the file]
@@ -24,7 +24,7 @@ pub(super) struct Args {
     kernel: Option<String>,
     /// Device to compile for, such as `cuda:90` or `hip:gfx942` [default: that of the settings, else the GPU of this machine]
     #[arg(long, value_name = "DEVICE")]
-    target: Option<Device>,
+    target: Option<CompileTarget>,
     /// How to write it
     #[arg(long, value_enum, default_value_t)]
     format: Format,
@@ -54,7 +54,7 @@ struct Entry<'a> {
     problem: Option<String>,
 }
 
-pub(super) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<ExitCode> {
+pub(super) fn run(args: &ResourcesArgs, out: &mut impl Write) -> anyhow::Result<ExitCode> {
     let path = config::absolute(&args.file)?;
     let folder = path.parent().unwrap_or(&path);
     let loaded = crate::settings::load(folder)?;
@@ -62,7 +62,9 @@ pub(super) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<ExitCode>
     let Some(device) = device.or_else(local_device) else {
         bail!("there is no GPU here: name a device by --target, such as `cuda:90`");
     };
-    let Some((python, triton)) = interpreter(Environment::of_project(&loaded, folder)) else { bail!(nobody(None)) };
+    let Some((python, triton)) = interpreter(PythonEnvironment::of_project(&loaded, folder)) else {
+        bail!(no_interpreter(None))
+    };
     let text = std::fs::read_to_string(&path).with_context(|| args.file.display().to_string())?;
     let (source, module) = model(&text, &path, &Workspace::default());
     let is_wanted = |name: &str| args.kernel.as_deref().is_none_or(|wanted| wanted == name);
@@ -71,7 +73,7 @@ pub(super) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<ExitCode>
     if kernels.is_empty() {
         bail!("{}: there is no such kernel", args.file.display());
     }
-    let mut session = Session::new(python);
+    let mut session = CompilerSession::new(python);
     let mut found = Vec::new();
     for kernel in kernels {
         match Survey::of(&source, &module, kernel, &device, triton) {
@@ -101,7 +103,7 @@ fn write(format: Format, found: &[(&str, Resources)], out: &mut impl Write) -> a
         writeln!(out, "{kernel} on {}{caveat}", resources.device)?;
         for row in &resources.rows {
             let setting = if row.setting.is_empty() { "as launched" } else { row.setting.as_str() };
-            writeln!(out, "  {setting}: {}", resources.words(row))?;
+            writeln!(out, "  {setting}: {}", resources.describe(row))?;
         }
         if resources.left_out > 0 {
             writeln!(out, "  and {} more", resources.left_out)?;
@@ -114,19 +116,19 @@ fn resources_rows<'a>(kernel: &'a str, resources: &'a Resources) -> impl Iterato
     resources.rows.iter().map(move |row| entry(kernel, resources, row))
 }
 
-fn entry<'a>(kernel: &'a str, resources: &'a Resources, row: &'a Row) -> Entry<'a> {
+fn entry<'a>(kernel: &'a str, resources: &'a Resources, row: &'a CompiledVariant) -> Entry<'a> {
     let taken = match &row.outcome {
-        Outcome::Compiled(taken) => Some(taken),
-        Outcome::Failed { .. } | Outcome::Refused(_) | Outcome::Unknown(_) => None,
+        CompilationResult::Compiled(taken) => Some(taken),
+        CompilationResult::Failed { .. } | CompilationResult::Refused(_) | CompilationResult::Unknown(_) => None,
     };
     let occupancy = resources.occupancy(row);
-    let problem = resources.lack(row).or_else(|| taken.is_none().then(|| resources.words(row)));
+    let problem = resources.missing_resource(row).or_else(|| taken.is_none().then(|| resources.describe(row)));
     Entry {
         kernel,
         device: &resources.device,
         setting: &row.setting,
-        guessed: row.certainty == Certainty::Guessed,
-        certain: row.certainty == Certainty::Certain,
+        guessed: row.certainty == LaunchCertainty::Guessed,
+        certain: row.certainty == LaunchCertainty::Certain,
         registers: taken.and_then(|taken| taken.registers),
         spills: taken.and_then(|taken| taken.spills),
         stack: taken.and_then(|taken| taken.stack),

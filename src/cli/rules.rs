@@ -7,14 +7,14 @@ use std::process::ExitCode;
 use serde::Serialize;
 
 use rules::learned::LearnedRule;
-use rules::{Family, Severity};
+use rules::{RuleFamily, Severity};
 use runtime::python::state_folder;
 use store::Store;
 
 use super::Format;
 
 #[derive(Debug, clap::Args)]
-pub(super) struct Args {
+pub(super) struct RulesArgs {
     /// How to write the list
     #[arg(long, value_enum, default_value_t)]
     format: Format,
@@ -35,7 +35,7 @@ struct Entry {
     url: Option<String>,
 }
 
-pub(super) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<ExitCode> {
+pub(super) fn run(args: &RulesArgs, out: &mut impl Write) -> anyhow::Result<ExitCode> {
     let memory = Store::memory_in(&state_folder())?;
     let learned = memory.rules().filter(|rule| memory.shows(rule)).map(Entry::of_learned);
     let entries: Vec<Entry> = rules::all().iter().map(|rule| Entry::of(&rule.declaration)).chain(learned).collect();
@@ -74,7 +74,7 @@ impl Entry {
         Self {
             code: rule.code.clone(),
             name: rule.name.clone(),
-            family: Family::Skill.to_string(),
+            family: RuleFamily::Skill.to_string(),
             severity: Severity::Warning,
             summary: rule.plain_sentence(),
             since: None,

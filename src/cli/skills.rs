@@ -13,7 +13,7 @@ use super::Format;
 
 /// Arguments of `skills`.
 #[derive(Debug, clap::Args)]
-pub(super) struct Args {
+pub(super) struct SkillsArgs {
     /// How to write the list
     #[arg(long, value_enum, default_value_t)]
     format: Format,
@@ -22,7 +22,7 @@ pub(super) struct Args {
     forget: bool,
 }
 
-pub(super) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<ExitCode> {
+pub(super) fn run(args: &SkillsArgs, out: &mut impl Write) -> anyhow::Result<ExitCode> {
     let mut store = Store::of_user(&state_folder())?;
     if args.forget {
         let count = store.forget_lessons()?;

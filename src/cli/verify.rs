@@ -11,17 +11,17 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail};
 use serde::Serialize;
 
-use judge::{Check, Claim, Effort, Evaluator, Figures, JudgedOn, Measured, Outcome, Task, Verdict, devices};
+use judge::{Check, Claim, Effort, Evaluator, JudgedOn, Measured, Outcome, Task, TimingSummary, Verdict, devices};
 use protocol::Workload;
-use runtime::python::environment::Environment;
-use workload::{NoCall, Of, Running, Sought};
+use runtime::python::environment::PythonEnvironment;
+use workload::{CallQuery, CallRecorder, CallSubject, NoCallReason};
 
-use super::stopping::stopping;
+use super::interrupt::stopping;
 use super::{FAILED, FOUND, is_closed_pipe};
 
 /// Arguments of `verify`.
 #[derive(Debug, clap::Args)]
-pub(super) struct Args {
+pub(super) struct VerifyArgs {
     /// The file that is right by definition
     original: PathBuf,
     /// The file to judge, or with --batch a folder of such files
@@ -74,7 +74,7 @@ struct Report<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     predicted: Option<Prediction>,
     notes: &'a [String],
-    measured: Vec<Figures<'a>>,
+    measured: Vec<TimingSummary<'a>>,
     /// The GPU of a pool that it was judged on.
     #[serde(skip_serializing_if = "Option::is_none")]
     judged_on: Option<&'a JudgedOn>,
@@ -99,7 +99,7 @@ impl Prediction {
 /// How often it is looked whether somebody wants this to end.
 const GLANCE: Duration = Duration::from_millis(50);
 
-pub(super) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<ExitCode> {
+pub(super) fn run(args: &VerifyArgs, out: &mut impl Write) -> anyhow::Result<ExitCode> {
     let since = Instant::now();
     let judged = verify(args, out);
     if let (true, Err(error)) = (args.json, &judged)
@@ -111,7 +111,7 @@ pub(super) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<ExitCode>
     judged
 }
 
-fn verify(args: &Args, out: &mut impl Write) -> anyhow::Result<ExitCode> {
+fn verify(args: &VerifyArgs, out: &mut impl Write) -> anyhow::Result<ExitCode> {
     let original = config::absolute(&args.original)?;
     let candidate = config::absolute(&args.candidate)?;
     let candidates = if args.batch { files(&candidate)? } else { vec![candidate] };
@@ -131,10 +131,10 @@ fn verify(args: &Args, out: &mut impl Write) -> anyhow::Result<ExitCode> {
     }
     // Whether something is right is not asked of a model by a setting.
     loaded.settings.evaluator.predict = args.predict.clone().unwrap_or_default();
-    let environment = Environment::of_project(&loaded, &folder);
+    let environment = PythonEnvironment::of_project(&loaded, &folder);
     let python = environment.context("no Python was found; name one by --python")?.python;
-    let (evaluator, limits) = (&loaded.settings.evaluator, store::Limits::from(&loaded.settings.workloads));
-    let within = (&judge::Elsewhere::from(evaluator), &judge::Limits::from(&evaluator.limits));
+    let (evaluator, limits) = (&loaded.settings.evaluator, store::RetentionLimits::from(&loaded.settings.workloads));
+    let within = (&judge::RemoteJudges::from(evaluator), &judge::CandidateLimits::from(&evaluator.limits));
     let (bench, workloads) = Evaluator::start_beside(&python, within, &going, || -> anyhow::Result<_> {
         Ok(workloads(args, &loaded.project(&folder), &original, (&python, &going), limits)?)
     })?;
@@ -142,7 +142,7 @@ fn verify(args: &Args, out: &mut impl Write) -> anyhow::Result<ExitCode> {
     let is_one = !args.batch && args.repeat <= 1;
     let usual = Effort::default();
     let effort =
-        Effort { thorough: !args.quick, sanitizer: usual.sanitizer.filter(|_| is_one), beyond: is_one, ..usual };
+        Effort { thorough: !args.quick, sanitizer: usual.sanitizer.filter(|_| is_one), large_tensors: is_one, ..usual };
     let task = |candidate: &Path| Task {
         original: original.clone(),
         candidate: candidate.to_owned(),
@@ -165,7 +165,7 @@ fn verify(args: &Args, out: &mut impl Write) -> anyhow::Result<ExitCode> {
 
 /// Judges all, several at once, and writes each verdict as it comes. Returns the exit status of each.
 fn judge_all(
-    args: &Args,
+    args: &VerifyArgs,
     bench: &Evaluator,
     tasks: &[Task],
     stopped: &AtomicBool,
@@ -222,14 +222,14 @@ fn files(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
 
 /// The calls to judge by: recorded ones, those that the file describes, or what running the file records now.
 fn workloads(
-    args: &Args,
+    args: &VerifyArgs,
     workspace: &Path,
     original: &Path,
     (python, going): (&Path, &dyn Fn() -> bool),
-    limits: store::Limits,
-) -> Result<Vec<Workload>, NoCall> {
-    let of = args.entry.as_deref().map_or(Of::File, Of::Entry);
-    let running = Running {
+    limits: store::RetentionLimits,
+) -> Result<Vec<Workload>, NoCallReason> {
+    let of = args.entry.as_deref().map_or(CallSubject::File, CallSubject::Entry);
+    let running = CallRecorder {
         python,
         limits,
         device: &|| devices().name(),
@@ -238,9 +238,9 @@ fn workloads(
             eprintln!("no call of it is recorded: running `python {}` to record one", args.original.display());
             true
         },
-        going,
+        go_on: going,
     };
-    Sought { workspace, file: original, text: None, of }.find_or_record(&running)
+    CallQuery { workspace, file: original, text: None, of }.find_or_record(&running)
 }
 
 fn write(
@@ -276,7 +276,7 @@ fn write(
             objection,
             predicted,
             notes: &verdict.notes,
-            measured: verdict.measured.iter().map(Figures::of).collect(),
+            measured: verdict.measured.iter().map(TimingSummary::of).collect(),
             judged_on: verdict.judged_on.as_ref(),
             stages: &verdict.stages,
             seconds,
@@ -315,7 +315,9 @@ fn write(
         let (ratio, low, high) = (claim.ratio.median, claim.ratio.low, claim.ratio.high);
         writeln!(out, "  {ratio:.2}× (95 % {low:.2}–{high:.2}), {before:.4} → {after:.4} ms with a cold L2")?;
         writeln!(out, "  {}", objection.map_or_else(|| "an offer".to_owned(), |why| format!("no offer: {why}")))?;
-        for line in verdict.measured.iter().flat_map(|measured| Figures::of(measured).lines()).filter(|_| !several) {
+        for line in
+            verdict.measured.iter().flat_map(|measured| TimingSummary::of(measured).lines()).filter(|_| !several)
+        {
             writeln!(out, "  {line}")?;
         }
     }

@@ -7,37 +7,41 @@ use std::sync::atomic::Ordering;
 
 use anyhow::Context;
 
-use judge::{Elsewhere, Evaluator, refuse_remote, serve_remote};
+use judge::{Evaluator, RemoteJudges, refuse_remote, serve_remote};
 use runtime::python::ForkerError;
-use runtime::python::environment::Environment;
+use runtime::python::environment::PythonEnvironment;
 
-use super::stopping::{Until, stopping};
+use super::interrupt::{InterruptibleReader, stopping};
 
 /// Arguments of `worker`.
 #[derive(Debug, clap::Args)]
-pub(super) struct Args {
+pub(super) struct WorkerArgs {
     /// A Python with Triton [default: that of the current folder's project]
     #[arg(long, value_name = "PATH")]
     python: Option<PathBuf>,
 }
 
-pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+pub(super) fn run(args: &WorkerArgs) -> anyhow::Result<ExitCode> {
     let folder = std::env::current_dir().context("the current folder cannot be read")?;
     let mut loaded = crate::settings::load(&folder)?;
     if let Some(python) = &args.python {
         loaded.settings.python = Some(config::absolute(python)?);
     }
-    let python = Environment::of_project(&loaded, &folder).map(|environment| environment.python);
-    let limits = judge::Limits::from(&loaded.settings.evaluator.limits);
+    let python = PythonEnvironment::of_project(&loaded, &folder).map(|environment| environment.python);
+    let limits = judge::CandidateLimits::from(&loaded.settings.evaluator.limits);
     let stopped = stopping();
     let going = || !stopped.load(Ordering::Relaxed);
     let missing = || ForkerError::Unfit("no Python was found there; name one by --python".to_owned());
-    let started =
-        python.ok_or_else(missing).and_then(|python| Evaluator::start(&python, &Elsewhere::default(), &limits, &going));
+    let started = python
+        .ok_or_else(missing)
+        .and_then(|python| Evaluator::start(&python, &RemoteJudges::default(), &limits, &going));
     match started {
         Ok(evaluator) => {
             // The judge's process group is ours when it has started us: Ctrl-C ends both.
-            let input = Until { inner: std::fs::File::from(std::io::stdin().as_fd().try_clone_to_owned()?), stopped };
+            let input = InterruptibleReader {
+                inner: std::fs::File::from(std::io::stdin().as_fd().try_clone_to_owned()?),
+                stopped,
+            };
             serve_remote(&evaluator, input, std::io::stdout())?;
         }
         Err(error) => {

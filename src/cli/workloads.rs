@@ -8,14 +8,14 @@ use anyhow::{Context, bail};
 use serde_json::{Value as Json, json};
 
 use base::clock;
-use protocol::{Data, LaunchRecord, Source, TensorSpec, Value, Workload};
-use store::{Row, Store, shapes, short};
+use protocol::{ArgumentValue, LaunchRecord, TensorContents, TensorSpec, Workload, WorkloadSource};
+use store::{Store, StoredWorkload, shapes, short};
 
 use super::FOUND;
 
 /// Arguments of `workloads`.
 #[derive(Debug, clap::Args)]
-pub(super) struct Args {
+pub(super) struct WorkloadsArgs {
     #[command(subcommand)]
     action: Action,
 }
@@ -47,7 +47,7 @@ enum Action {
     },
 }
 
-pub(super) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<ExitCode> {
+pub(super) fn run(args: &WorkloadsArgs, out: &mut impl Write) -> anyhow::Result<ExitCode> {
     let folder = std::env::current_dir().context("the current folder cannot be read")?;
     let workspace = crate::settings::load(&folder)?.project(&folder);
     if !workspace.join(".warpsmith").is_dir() {
@@ -67,7 +67,7 @@ pub(super) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<ExitCode>
     Ok(if is_any { ExitCode::SUCCESS } else { ExitCode::from(FOUND) })
 }
 
-fn chosen(store: &Store, which: &[String]) -> anyhow::Result<Vec<Row>> {
+fn chosen(store: &Store, which: &[String]) -> anyhow::Result<Vec<StoredWorkload>> {
     if which.is_empty() {
         return Ok(store.workloads(None, None)?);
     }
@@ -85,7 +85,7 @@ fn chosen(store: &Store, which: &[String]) -> anyhow::Result<Vec<Row>> {
     Ok(rows)
 }
 
-fn list(rows: &[Row], workspace: &Path, json: bool, out: &mut impl Write) -> anyhow::Result<bool> {
+fn list(rows: &[StoredWorkload], workspace: &Path, json: bool, out: &mut impl Write) -> anyhow::Result<bool> {
     if json {
         let all: Vec<Json> = rows.iter().map(summary).collect();
         writeln!(out, "{}", serde_json::to_string_pretty(&all)?)?;
@@ -106,7 +106,7 @@ fn list(rows: &[Row], workspace: &Path, json: bool, out: &mut impl Write) -> any
     Ok(true)
 }
 
-fn cells(row: &Row, workspace: &Path) -> [String; 7] {
+fn cells(row: &StoredWorkload, workspace: &Path) -> [String; 7] {
     const LONGEST: usize = 80;
     let Workload { file, count, gradients, .. } = &row.workload;
     let file = file.strip_prefix(workspace).unwrap_or(file).display().to_string();
@@ -118,7 +118,7 @@ fn cells(row: &Row, workspace: &Path) -> [String; 7] {
     [row.id.to_string(), entry, file, count.to_string(), age(row.recorded), row.workload.kernels().join(", "), shapes]
 }
 
-fn summary(row: &Row) -> Json {
+fn summary(row: &StoredWorkload) -> Json {
     let workload = &row.workload;
     json!({
         "id": row.id,
@@ -147,7 +147,7 @@ fn age(recorded: i64) -> String {
     }
 }
 
-fn show(rows: &[Row], json: bool, out: &mut impl Write) -> anyhow::Result<bool> {
+fn show(rows: &[StoredWorkload], json: bool, out: &mut impl Write) -> anyhow::Result<bool> {
     if json {
         let all: Vec<Json> = rows
             .iter()
@@ -169,13 +169,13 @@ fn show(rows: &[Row], json: bool, out: &mut impl Write) -> anyhow::Result<bool> 
     Ok(!rows.is_empty())
 }
 
-fn describe(row: &Row, out: &mut impl Write) -> anyhow::Result<()> {
+fn describe(row: &StoredWorkload, out: &mut impl Write) -> anyhow::Result<()> {
     let workload = &row.workload;
     let Workload { entry, file, count, environment, .. } = workload;
     let calls = if *count == 1 { "1 call".to_owned() } else { format!("{count} calls") };
     let gradients = if workload.gradients { ", with gradients" } else { "" };
     writeln!(out, "{} {entry} in {}: {calls}{gradients}", row.id, file.display())?;
-    if workload.source == Source::Launch {
+    if workload.source == WorkloadSource::Launch {
         writeln!(out, "  a launch by itself: no function that can be called again makes it")?;
     }
     if let Some(what) = workload.obstacle() {
@@ -201,7 +201,7 @@ fn describe(row: &Row, out: &mut impl Write) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn long(value: &Value) -> String {
+fn long(value: &ArgumentValue) -> String {
     let mut specs: Vec<&TensorSpec> = Vec::new();
     value.tensors(&mut |spec| specs.push(spec));
     let notes: Vec<String> = specs.iter().map(|spec| format!("tensor {}: {}", spec.id, contents(spec))).collect();
@@ -212,12 +212,12 @@ fn contents(spec: &TensorSpec) -> String {
     let on = if spec.device == "cpu" { "cpu".to_owned() } else { format!("{}:{}", spec.device, spec.device_index) };
     let gradient = if spec.requires_grad { ", requires a gradient" } else { "" };
     let values = match &spec.data {
-        Data::Floats(values) => format!("{} values", values.len()),
-        Data::Integers(values) => format!("{} integers", values.len()),
-        Data::Range { low, high, sorted, .. } => {
+        TensorContents::Floats(values) => format!("{} values", values.len()),
+        TensorContents::Integers(values) => format!("{} integers", values.len()),
+        TensorContents::Range { low, high, sorted, .. } => {
             format!("integers from {low} to {high}{}", if *sorted { ", ascending" } else { "" })
         }
-        Data::Normal { mean, std, low, high, .. } => {
+        TensorContents::Normal { mean, std, low, high, .. } => {
             format!("mean {mean:.3}, deviation {std:.3}, from {low:.3} to {high:.3}")
         }
     };
@@ -226,11 +226,11 @@ fn contents(spec: &TensorSpec) -> String {
 
 /// `k[19](n=300, BLOCK=16) num_warps=4`
 fn launched(launch: &LaunchRecord) -> String {
-    let named = |pairs: &mut dyn Iterator<Item = &(String, Value)>| {
+    let named = |pairs: &mut dyn Iterator<Item = &(String, ArgumentValue)>| {
         pairs.map(|(name, value)| format!("{name}={}", short(value))).collect::<Vec<_>>()
     };
     let arguments = named(&mut launch.arguments.iter()).join(", ");
-    let is_option = |(name, _): &&(String, Value)| launch.arguments.iter().all(|(known, _)| known != name);
+    let is_option = |(name, _): &&(String, ArgumentValue)| launch.arguments.iter().all(|(known, _)| known != name);
     let options = named(&mut launch.keywords.iter().filter(is_option));
     let grid: Vec<String> = launch.grid.iter().map(ToString::to_string).collect();
     let options = options.iter().map(|option| format!(" {option}")).collect::<String>();

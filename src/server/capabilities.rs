@@ -5,12 +5,12 @@ use tower_lsp::gen_lsp_types as lsp;
 use model::syntax::Encoding;
 
 use super::{
-    code_action, completion, inspect, memory, optimize, record, report, semantic_tokens, signature_help, survey,
+    code_action, completion, inspect, optimize, record, report, semantic_tokens, signature_help, skill_memory, survey,
 };
 
 /// The capabilities of the client.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Client {
+pub(super) struct ClientFeatures {
     /// It pulls diagnostics; then none are pushed.
     pub(super) pulls_diagnostics: bool,
     /// It accepts the request to pull diagnostics again.
@@ -69,7 +69,7 @@ pub(super) struct Client {
     pub(super) refreshes_lenses: bool,
 }
 
-impl Client {
+impl ClientFeatures {
     /// Reads the flags from the capabilities that the client announces.
     pub(super) fn new(capabilities: &lsp::ClientCapabilities) -> Self {
         let workspace = capabilities.workspace.clone().unwrap_or_default();
@@ -140,7 +140,7 @@ pub(super) fn negotiate_encoding(capabilities: &lsp::ClientCapabilities) -> Enco
 }
 
 /// The answer to `initialize`.
-pub(super) fn answer(client: &Client, encoding: Encoding) -> lsp::InitializeResult {
+pub(super) fn answer(client: &ClientFeatures, encoding: Encoding) -> lsp::InitializeResult {
     let capabilities = lsp::ServerCapabilities {
         position_encoding: Some(match encoding {
             Encoding::Utf8 => lsp::PositionEncodingKind::UTF8,
@@ -201,9 +201,9 @@ pub(super) fn answer(client: &Client, encoding: Encoding) -> lsp::InitializeResu
                 report::REPORT,
                 inspect::INSPECT,
                 record::RECORD,
-                memory::MUTE,
-                memory::DISPUTE,
-                memory::REPRODUCER,
+                skill_memory::MUTE,
+                skill_memory::DISPUTE,
+                skill_memory::REPRODUCER,
             ]
             .map(str::to_owned)
             .to_vec(),

@@ -9,13 +9,13 @@ use serde_json::Value;
 use tokio::sync::{mpsc, watch};
 use tower_lsp::gen_lsp_types as lsp;
 
-use super::event::{Event, Events};
+use super::event::{EventSender, ServerEvent};
 use super::model;
-use super::optimize::Asked;
-use super::progress::{self, State};
-use super::search::{self, Feed};
+use super::optimize::OptimizeParams;
+use super::progress::{self, ProgressState};
+use super::search::{self, ProgressFeed};
 use super::settings::SECTION;
-use super::status::{Status, StatusNotification};
+use super::status::{ServerStatus, StatusNotification};
 
 /// Time limit for the client's settings; after it, files are checked without them.
 const CONFIGURATION_TIMEOUT: Duration = Duration::from_secs(2);
@@ -24,13 +24,13 @@ const APPLY: &str = "Apply";
 const DISCARD: &str = "Discard";
 
 /// A request or notification to the client.
-pub(super) enum Call {
-    /// Send the diagnostics that [`Calls::publish`] has stored for this document.
+pub(super) enum ClientCommand {
+    /// Send the diagnostics that [`ClientSender::publish`] has stored for this document.
     Publish(lsp::Uri),
     /// Show a message.
     Show(lsp::MessageType, String),
     /// Send the status of the server.
-    Status(Status),
+    Status(ServerStatus),
     /// Ask for the settings of these folders.
     Configuration(Vec<Option<lsp::Uri>>),
     /// Ask the client to pull diagnostics again.
@@ -46,16 +46,16 @@ pub(super) enum Call {
     /// Register for notifications from the client.
     Register(Vec<lsp::Registration>),
     /// Show the progress of a job until the sender of its states is dropped.
-    Progress { job: String, title: String, states: watch::Receiver<State> },
+    Progress { job: String, title: String, states: watch::Receiver<ProgressState> },
     /// Send the news of a search until it has ended.
-    Search { job: String, feed: Arc<Feed> },
+    Search { job: String, feed: Arc<ProgressFeed> },
     /// Ask the user before their program is run or something is sent; the answer goes to the search that waits for
     /// it.
     Confirm { text: String, actions: [&'static str; 2], answer: std::sync::mpsc::Sender<bool> },
     /// Ask a language model of the editor; the reply goes to the search that waits for it.
-    AskModel(model::Asked),
+    AskModel(model::PendingModelRequest),
     /// Ask the user how long a search may take and whether it may restructure kernels.
-    AskSettings { text: String, choices: Vec<String>, asked: Box<Asked> },
+    AskSettings { text: String, choices: Vec<String>, asked: Box<OptimizeParams> },
     /// Ask the user whether a job's offer is to be applied.
     AskOffer { job: String, text: String },
     /// Apply a job's offer.
@@ -66,34 +66,34 @@ type Outbox = Arc<Mutex<HashMap<lsp::Uri, lsp::PublishDiagnosticsParams>>>;
 
 /// The sending end of the queue of calls, for the owner and the searches.
 #[derive(Clone)]
-pub(super) struct Calls {
-    queue: mpsc::UnboundedSender<Call>,
+pub(super) struct ClientSender {
+    queue: mpsc::UnboundedSender<ClientCommand>,
     outbox: Outbox,
 }
 
-/// The other end of [`Calls`].
-pub(super) struct Receiver {
-    queue: mpsc::UnboundedReceiver<Call>,
+/// The other end of [`ClientSender`].
+pub(super) struct ClientReceiver {
+    queue: mpsc::UnboundedReceiver<ClientCommand>,
     outbox: Outbox,
 }
 
-impl Calls {
+impl ClientSender {
     /// Creates both ends.
-    pub(super) fn new() -> (Self, Receiver) {
+    pub(super) fn new() -> (Self, ClientReceiver) {
         let (sender, receiver) = mpsc::unbounded_channel();
         let outbox = Outbox::default();
-        (Self { queue: sender, outbox: Arc::clone(&outbox) }, Receiver { queue: receiver, outbox })
+        (Self { queue: sender, outbox: Arc::clone(&outbox) }, ClientReceiver { queue: receiver, outbox })
     }
 
     /// Queues a call.
-    pub(super) fn send(&self, call: Call) {
+    pub(super) fn send(&self, call: ClientCommand) {
         // Without a receiver the server is about to end, so the call can be dropped.
         let _ = self.queue.send(call);
     }
 
     /// Shows a message to the user.
     pub(super) fn show(&self, kind: lsp::MessageType, text: impl Into<String>) {
-        self.send(Call::Show(kind, text.into()));
+        self.send(ClientCommand::Show(kind, text.into()));
     }
 
     /// Publishes diagnostics. They replace older ones of the same document that are still in the queue.
@@ -101,30 +101,30 @@ impl Calls {
         let uri = params.uri.clone();
         let mut outbox = self.outbox.lock().unwrap_or_else(PoisonError::into_inner);
         if outbox.insert(uri.clone(), params).is_none() {
-            self.send(Call::Publish(uri));
+            self.send(ClientCommand::Publish(uri));
         }
     }
 }
 
 /// Makes the calls until the owner is gone. Messages keep their order; questions are asked on tasks of their own.
-pub(super) async fn run(client: tower_lsp::Client, mut receiver: Receiver, events: Events) {
+pub(super) async fn run(client: tower_lsp::Client, mut receiver: ClientReceiver, events: EventSender) {
     while let Some(call) = receiver.queue.recv().await {
         match call {
-            Call::Publish(uri) => {
+            ClientCommand::Publish(uri) => {
                 let waiting = receiver.outbox.lock().unwrap_or_else(PoisonError::into_inner).remove(&uri);
                 if let Some(params) = waiting {
                     client.publish_diagnostics(params.uri, params.diagnostics, params.version).await;
                 }
             }
-            Call::Show(kind, text) => client.show_message(kind, text).await,
-            Call::Status(status) => client.send_notification::<StatusNotification>(status).await,
-            Call::Progress { job, title, states } => {
+            ClientCommand::Show(kind, text) => client.show_message(kind, text).await,
+            ClientCommand::Status(status) => client.send_notification::<StatusNotification>(status).await,
+            ClientCommand::Progress { job, title, states } => {
                 tokio::spawn(progress::show(client.clone(), job, title, states));
             }
-            Call::Search { job, feed } => {
+            ClientCommand::Search { job, feed } => {
                 tokio::spawn(search::tell(client.clone(), job, feed));
             }
-            Call::AskModel(asked) => {
+            ClientCommand::AskModel(asked) => {
                 tokio::spawn(model::ask(client.clone(), asked));
             }
             question => {
@@ -135,24 +135,24 @@ pub(super) async fn run(client: tower_lsp::Client, mut receiver: Receiver, event
 }
 
 /// Asks one question and sends the answer as an event.
-async fn ask(client: tower_lsp::Client, question: Call, events: Events) {
+async fn ask(client: tower_lsp::Client, question: ClientCommand, events: EventSender) {
     let answer = match question {
-        Call::Configuration(folders) => Event::Configuration(configuration(&client, folders).await),
-        Call::RefreshDiagnostics => {
+        ClientCommand::Configuration(folders) => ServerEvent::Configuration(configuration(&client, folders).await),
+        ClientCommand::RefreshDiagnostics => {
             note("workspace/diagnostic/refresh", client.workspace_diagnostic_refresh().await);
             return;
         }
-        Call::RefreshHints => {
+        ClientCommand::RefreshHints => {
             note("workspace/inlayHint/refresh", client.inlay_hint_refresh().await);
             return;
         }
-        Call::RefreshLenses => {
+        ClientCommand::RefreshLenses => {
             note("workspace/codeLens/refresh", client.code_lens_refresh().await);
             return;
         }
-        Call::ShowDocument(_) | Call::ShowPage(_) => {
-            let (Call::ShowDocument(uri) | Call::ShowPage(uri)) = &question else { return };
-            let outside = matches!(question, Call::ShowPage(_)).then_some(true);
+        ClientCommand::ShowDocument(_) | ClientCommand::ShowPage(_) => {
+            let (ClientCommand::ShowDocument(uri) | ClientCommand::ShowPage(uri)) = &question else { return };
+            let outside = matches!(question, ClientCommand::ShowPage(_)).then_some(true);
             let asked = lsp::ShowDocumentParams::new(uri.clone(), outside, outside.is_none().then_some(true), None);
             let shown = client.show_document(asked).await;
             if !matches!(shown, Ok(true)) {
@@ -160,39 +160,41 @@ async fn ask(client: tower_lsp::Client, question: Call, events: Events) {
             }
             return;
         }
-        Call::Register(registrations) => {
+        ClientCommand::Register(registrations) => {
             note("client/registerCapability", client.register_capability(registrations).await);
             return;
         }
-        Call::AskSettings { text, choices, asked } => {
+        ClientCommand::AskSettings { text, choices, asked } => {
             let choices: Vec<&str> = choices.iter().map(String::as_str).collect();
             match chosen(&client, text, &choices).await {
-                Some(choice) => Event::SettingsChosen(asked, choice),
+                Some(choice) => ServerEvent::SettingsChosen(asked, choice),
                 None => return,
             }
         }
-        Call::AskOffer { job, text } => Event::OfferAnswered(job, choose(&client, text, [APPLY, DISCARD]).await),
-        Call::Confirm { text, actions, answer } => {
+        ClientCommand::AskOffer { job, text } => {
+            ServerEvent::OfferAnswered(job, choose(&client, text, [APPLY, DISCARD]).await)
+        }
+        ClientCommand::Confirm { text, actions, answer } => {
             // The search may have been stopped meanwhile.
             let _ = answer.send(choose(&client, text, actions).await);
             return;
         }
-        Call::ApplyOffer { job, label, edit } => {
+        ClientCommand::ApplyOffer { job, label, edit } => {
             let params = lsp::ApplyWorkspaceEditParams { label: Some(label), edit, metadata: None };
             let result = match client.send_request::<lsp::ApplyWorkspaceEditRequest>(params).await {
                 Ok(answer) if answer.applied => Ok(()),
                 Ok(answer) => Err(answer.failure_reason),
                 Err(error) => Err(Some(error.to_string())),
             };
-            Event::OfferApplied(job, result)
+            ServerEvent::OfferApplied(job, result)
         }
         // `run` sends these itself, in order.
-        Call::Publish(_)
-        | Call::Show(..)
-        | Call::Status(_)
-        | Call::Progress { .. }
-        | Call::Search { .. }
-        | Call::AskModel(_) => return,
+        ClientCommand::Publish(_)
+        | ClientCommand::Show(..)
+        | ClientCommand::Status(_)
+        | ClientCommand::Progress { .. }
+        | ClientCommand::Search { .. }
+        | ClientCommand::AskModel(_) => return,
     };
     let _ = events.send(answer);
 }

@@ -3,18 +3,18 @@
 use serde_json::json;
 use tower_lsp::gen_lsp_types as lsp;
 
-use model::kernel::{Host, Kernel, Module};
+use model::kernel::{HostFunction, Kernel, Module};
 use model::syntax::Encoding;
 use rules::learned::is_learned;
-use search::{Past, State, Subject};
+use search::{OptimizeScope, PastRun, RunState};
 
-use super::capabilities::Client;
-use super::diagnostics::{self, Data};
+use super::capabilities::ClientFeatures;
+use super::diagnostics::{self, DiagnosticData};
 use super::optimize;
 use super::owner::Owner;
 use super::report::REPORT;
 use super::unit::Unit;
-use super::{inspect, memory, record, suppression, to_lsp};
+use super::{inspect, record, skill_memory, suppression, to_lsp};
 
 /// The kinds of code actions that the server announces.
 pub(super) fn kinds() -> Vec<lsp::CodeActionKind> {
@@ -22,7 +22,7 @@ pub(super) fn kinds() -> Vec<lsp::CodeActionKind> {
 }
 
 /// A request for code actions at a place in a document.
-pub(super) struct Place<'a> {
+pub(super) struct ActionRequest<'a> {
     /// The unit that the document belongs to.
     pub(super) unit: &'a Unit,
     /// The address of the document.
@@ -32,7 +32,7 @@ pub(super) struct Place<'a> {
     /// The unit of columns.
     pub(super) encoding: Encoding,
     /// The client's capabilities.
-    pub(super) client: &'a Client,
+    pub(super) client: &'a ClientFeatures,
 }
 
 /// Whether a kernel can be optimized now.
@@ -66,7 +66,8 @@ impl Owner {
         }
         let Some(unit) = self.documents.unit(uri) else { return Vec::new() };
         let capabilities = self.capabilities.clone();
-        let place = Place { unit: &unit, uri, range: params.range, encoding: self.encoding, client: &capabilities };
+        let place =
+            ActionRequest { unit: &unit, uri, range: params.range, encoding: self.encoding, client: &capabilities };
         let mut actions = Vec::new();
         if wanted(&lsp::CodeActionKind::QuickFix, only) {
             let known = place.known_diagnostics(&params.context).unwrap_or_else(|| {
@@ -95,9 +96,12 @@ impl Owner {
     }
 }
 
-impl Place<'_> {
+impl ActionRequest<'_> {
     /// The diagnostics that the client sent along, if they are of the present text; their data contains the fixes.
-    pub(super) fn known_diagnostics(&self, context: &lsp::CodeActionContext) -> Option<Vec<(lsp::Diagnostic, Data)>> {
+    pub(super) fn known_diagnostics(
+        &self,
+        context: &lsp::CodeActionContext,
+    ) -> Option<Vec<(lsp::Diagnostic, DiagnosticData)>> {
         let version = self.unit.part(self.uri)?.version;
         let ours = context.diagnostics.iter().filter(|item| item.source.as_deref() == Some(diagnostics::SOURCE));
         let known: Vec<_> = ours.map(|item| Some((item.clone(), data(item)?))).collect::<Option<_>>()?;
@@ -105,7 +109,7 @@ impl Place<'_> {
     }
 
     /// The unit's findings that touch the place.
-    pub(super) fn own_diagnostics(&self) -> Vec<(lsp::Diagnostic, Data)> {
+    pub(super) fn own_diagnostics(&self) -> Vec<(lsp::Diagnostic, DiagnosticData)> {
         let touches =
             |item: &lsp::Diagnostic| (item.range.start <= self.range.end) && (self.range.start <= item.range.end);
         diagnostics::of_document(self.unit, self.uri, self.client, self.encoding)
@@ -116,7 +120,7 @@ impl Place<'_> {
     }
 
     /// The fixes of the diagnostics, then the suppressions.
-    pub(super) fn quick_fixes(&self, diagnostics: &[(lsp::Diagnostic, Data)]) -> Vec<lsp::CodeAction> {
+    pub(super) fn quick_fixes(&self, diagnostics: &[(lsp::Diagnostic, DiagnosticData)]) -> Vec<lsp::CodeAction> {
         let fixes: Vec<_> = diagnostics.iter().filter_map(|(item, data)| Some((item, data.fix.as_ref()?))).collect();
         let is_only_one = fixes.len() == 1;
         let mut actions: Vec<_> = fixes
@@ -148,11 +152,11 @@ impl Place<'_> {
         let kernel = span.and_then(|span| self.unit.module.kernel_at(span.start));
         let dispute = kernel.map(|kernel| {
             let argument = json!({ "uri": self.unit.uri, "kernel": kernel.name, "code": code });
-            action("Not true here: ask Triton".to_owned(), memory::DISPUTE, argument)
+            action("Not true here: ask Triton".to_owned(), skill_memory::DISPUTE, argument)
         });
         let of_rule = |title: String, command| action(title, command, json!({ "code": code }));
-        let reproducer = of_rule(format!("Show what {code} was learned from"), memory::REPRODUCER);
-        let mute = of_rule(format!("Mute {code} everywhere"), memory::MUTE);
+        let reproducer = of_rule(format!("Show what {code} was learned from"), skill_memory::REPRODUCER);
+        let mute = of_rule(format!("Mute {code} everywhere"), skill_memory::MUTE);
         let kind = || Some(lsp::CodeActionKind::QuickFix);
         let all = [reproducer].into_iter().chain(dispute).chain([mute]);
         all.map(|action| lsp::CodeAction { kind: kind(), diagnostics: Some(vec![item.clone()]), ..action }).collect()
@@ -187,21 +191,21 @@ impl Place<'_> {
     }
 
     /// The part of the file to optimize: a kernel, or all kernels that the function around the place launches.
-    fn subject(&self) -> Option<Subject> {
+    fn subject(&self) -> Option<OptimizeScope> {
         if let Some(kernel) = self.kernel() {
-            return Some(Subject::Kernel(kernel.name.clone()));
+            return Some(OptimizeScope::Kernel(kernel.name.clone()));
         }
         let module = &self.unit.module;
         let place = self.unit.span(self.uri, self.range, self.encoding)?;
-        let innermost = |(_, host): &(usize, &Host)| host.span.end - host.span.start;
+        let innermost = |(_, host): &(usize, &HostFunction)| host.span.end - host.span.start;
         let (index, _) =
             module.hosts.iter().enumerate().filter(|(_, host)| host.span.meets(place)).min_by_key(innermost)?;
         launched_by(module, index)
     }
 
     /// Actions to optimize something, to stop or continue a search, or a disabled action with the reason.
-    fn optimize(&self, subject: &Subject, readiness: Readiness, last: Option<&Past>) -> Vec<lsp::CodeAction> {
-        let (what, argument) = (what(subject), argument(self.unit, subject));
+    fn optimize(&self, subject: &OptimizeScope, readiness: Readiness, last: Option<&PastRun>) -> Vec<lsp::CodeAction> {
+        let (what, argument) = (scope_name(subject), argument(self.unit, subject));
         let optimize = format!("Optimize {what}");
         match readiness {
             Readiness::Ready => {
@@ -211,8 +215,8 @@ impl Place<'_> {
                     action(title, optimize::OPTIMIZE, argument)
                 };
                 let of_last = last.map(|past| match past.state {
-                    State::Stopped => with(format!("Go on optimizing {what}"), &[("run", json!(past.run))]),
-                    State::Over | State::Running => with(
+                    RunState::Stopped => with(format!("Go on optimizing {what}"), &[("run", json!(past.run))]),
+                    RunState::Over | RunState::Running => with(
                         format!("Measure {what} against what it was before the last search"),
                         &[("run", json!(past.run)), ("measure", json!(true))],
                     ),
@@ -250,7 +254,7 @@ pub(super) fn is_helper(module: &Module, name: &str) -> bool {
 }
 
 /// The kernels of its file that a function launches: a single kernel as such, several as the function.
-pub(super) fn launched_by(module: &Module, host: usize) -> Option<Subject> {
+pub(super) fn launched_by(module: &Module, host: usize) -> Option<OptimizeScope> {
     let launched = module.launches.iter().filter(|launch| launch.host == Some(host));
     let mut kernels: Vec<&str> = launched.filter_map(|launch| launch.kernel.as_deref()).collect();
     kernels.retain(|name| module.kernel(name).is_some());
@@ -258,23 +262,23 @@ pub(super) fn launched_by(module: &Module, host: usize) -> Option<Subject> {
     kernels.dedup();
     match kernels[..] {
         [] => None,
-        [kernel] => Some(Subject::Kernel(kernel.to_owned())),
-        _ => Some(Subject::Function(module.hosts[host].qualname.clone())),
+        [kernel] => Some(OptimizeScope::Kernel(kernel.to_owned())),
+        _ => Some(OptimizeScope::Function(module.hosts[host].qualname.clone())),
     }
 }
 
 /// The subject of an action's title.
-pub(super) fn what(subject: &Subject) -> String {
+pub(super) fn scope_name(subject: &OptimizeScope) -> String {
     match subject {
-        Subject::Function(name) => format!("the kernels of `{name}`"),
+        OptimizeScope::Function(name) => format!("the kernels of `{name}`"),
         _ => "this kernel".to_owned(),
     }
 }
 
 /// The argument of the command that optimizes it.
-pub(super) fn argument(unit: &Unit, subject: &Subject) -> serde_json::Value {
+pub(super) fn argument(unit: &Unit, subject: &OptimizeScope) -> serde_json::Value {
     match subject {
-        Subject::Function(name) => json!({ "uri": unit.uri, "function": name }),
+        OptimizeScope::Function(name) => json!({ "uri": unit.uri, "function": name }),
         _ => json!({ "uri": unit.uri, "kernel": subject.name() }),
     }
 }
@@ -294,6 +298,6 @@ fn is_learned_code(code: &lsp::Code) -> bool {
     matches!(code, lsp::Code::String(code) if is_learned(code))
 }
 
-fn data(item: &lsp::Diagnostic) -> Option<Data> {
+fn data(item: &lsp::Diagnostic) -> Option<DiagnosticData> {
     serde_json::from_value(item.data.clone()?).ok()
 }

@@ -4,13 +4,13 @@
 use serde_json::{Value, json};
 use tower_lsp::gen_lsp_types as lsp;
 
-use compiler::Device;
+use compiler::CompileTarget;
 use ide::resources as words;
 use model::analysis::resources::Resources;
-use model::analysis::verdict::{Outcome, Verdict};
+use model::analysis::verdict::{FrontEndOutcome, FrontEndVerdict};
 use model::kernel::Kernel;
 use model::syntax::{Encoding, Span};
-use search::{State, Subject};
+use search::{OptimizeScope, RunState};
 
 use super::code_action::{self, Readiness};
 use super::inspect::INSPECT;
@@ -21,8 +21,13 @@ use super::survey::RESOURCES;
 use super::unit::Unit;
 
 /// The lenses of one document of a unit whose kernels are compiled for `device`.
-pub(super) fn of_document(unit: &Unit, uri: &lsp::Uri, device: &Device, encoding: Encoding) -> Vec<lsp::CodeLens> {
-    let own = unit.module.kernels.iter().filter(|kernel| words::is_told(&unit.module, kernel));
+pub(super) fn of_document(
+    unit: &Unit,
+    uri: &lsp::Uri,
+    device: &CompileTarget,
+    encoding: Encoding,
+) -> Vec<lsp::CodeLens> {
+    let own = unit.module.kernels.iter().filter(|kernel| words::is_reported(&unit.module, kernel));
     own.filter_map(|kernel| of_kernel(unit, uri, kernel, device, encoding)).flatten().collect()
 }
 
@@ -31,11 +36,11 @@ fn of_kernel(
     unit: &Unit,
     uri: &lsp::Uri,
     kernel: &Kernel,
-    device: &Device,
+    device: &CompileTarget,
     encoding: Encoding,
 ) -> Option<Vec<lsp::CodeLens>> {
-    let verdict = Verdict::of(kernel)?;
-    matches!(verdict.outcome, Outcome::Accepted { .. }).then_some(())?;
+    let verdict = FrontEndVerdict::of(kernel)?;
+    matches!(verdict.outcome, FrontEndOutcome::Accepted { .. }).then_some(())?;
     let range = range_at(unit, uri, kernel.span.start, encoding)?;
     let architecture = device.architecture();
     let known = Resources::of(kernel).filter(|known| known.device == architecture);
@@ -56,7 +61,7 @@ impl Owner {
     pub(super) fn search_lenses(&mut self, unit: &Unit, uri: &lsp::Uri) -> Vec<lsp::CodeLens> {
         let module = &unit.module;
         let kernels = module.kernels.iter().filter(|kernel| !code_action::is_helper(module, &kernel.name));
-        let kernels = kernels.map(|kernel| (kernel.span.start, Subject::Kernel(kernel.name.clone()), true));
+        let kernels = kernels.map(|kernel| (kernel.span.start, OptimizeScope::Kernel(kernel.name.clone()), true));
         let hosts = module.hosts.iter().enumerate();
         let hosts =
             hosts.filter_map(|(at, host)| Some((host.span.start, code_action::launched_by(module, at)?, false)));
@@ -74,16 +79,16 @@ impl Owner {
     fn search_lenses_of(
         &mut self,
         unit: &Unit,
-        subject: &Subject,
+        subject: &OptimizeScope,
         is_kernel: bool,
         range: lsp::Range,
     ) -> Vec<lsp::CodeLens> {
         let elsewhere = match subject {
-            Subject::Kernel(name) if !is_kernel => Some(format!("`{name}`")),
+            OptimizeScope::Kernel(name) if !is_kernel => Some(format!("`{name}`")),
             _ => None,
         };
         let is_own = elsewhere.is_none();
-        let what = elsewhere.unwrap_or_else(|| code_action::what(subject));
+        let what = elsewhere.unwrap_or_else(|| code_action::scope_name(subject));
         let argument = code_action::argument(unit, subject);
         let mut lenses = match self.readiness(unit, subject) {
             Readiness::Ready => vec![lens(range, format!("\u{25b7} Optimize {what}"), OPTIMIZE, argument.clone())],
@@ -93,7 +98,7 @@ impl Owner {
             Readiness::Not(_) => return Vec::new(),
         };
         let Some(last) = self.last_run(unit, subject).filter(|_| is_own) else { return lenses };
-        if last.state == State::Stopped {
+        if last.state == RunState::Stopped {
             let mut argument = argument;
             argument["run"] = json!(last.run);
             lenses.push(lens(range, "Go on".to_owned(), OPTIMIZE, argument));

@@ -9,16 +9,18 @@ use std::time::{Duration, Instant};
 
 use tower_lsp::gen_lsp_types as lsp;
 
-use compiler::protocol::{Answer, Request};
-use compiler::{Heard, Outcome, Question, Service, Settled, Status, Survey, Trial, said};
-use model::analysis::verdict::{Outcome as Said, Verdict};
+use compiler::protocol::{LoweringReply, LoweringRequest};
+use compiler::{
+    CompileQuestion, PendingQuestion, ProcessOutput, QuestionResult, Service, ServiceEvent, ServiceStatus, Survey, said,
+};
+use model::analysis::verdict::{FrontEndOutcome, FrontEndVerdict};
 use model::kernel::Kernel;
 use rules::learned::is_learned;
 use store::FalseAlarm;
 
-use super::client::Call;
-use super::event::{Event, Events};
-use super::inspect::{Inspecting, Inspections};
+use super::client::ClientCommand;
+use super::event::{EventSender, ServerEvent};
+use super::inspect::{Inspections, PendingInspection};
 use super::interpreter::Interpreter;
 use super::owner::Owner;
 use super::survey::Surveys;
@@ -45,7 +47,7 @@ pub(super) struct Compile {
     pub(super) surveys: Surveys,
     asked: Option<Asked>,
     last: u64,
-    known: HashMap<u64, Settled>,
+    known: HashMap<u64, QuestionResult>,
     /// Idle time before the tier asks, from the settings of the file that was checked last.
     pub(super) delay: Option<Duration>,
 }
@@ -53,21 +55,21 @@ pub(super) struct Compile {
 struct Asked {
     id: u64,
     uri: lsp::Uri,
-    what: Asking,
+    what: CompilerJob,
 }
 
 /// The question that the process is working on.
-pub(super) enum Asking {
+pub(super) enum CompilerJob {
     /// Whether the front end accepts a kernel.
-    Trial(Box<Trial>),
+    Trial(Box<PendingQuestion>),
     /// The resources that a kernel takes on a device.
     Survey(Box<Survey>),
     /// The output of the compiler's stages for a kernel.
-    Inspection(Box<Inspecting>),
+    Inspection(Box<PendingInspection>),
 }
 
-impl Asking {
-    fn request(&self, id: u64) -> Option<Request> {
+impl CompilerJob {
+    fn request(&self, id: u64) -> Option<LoweringRequest> {
         match self {
             Self::Trial(trial) => trial.request(id),
             Self::Survey(survey) => survey.request(id),
@@ -80,7 +82,7 @@ impl Asking {
 struct Timer(Sender<Duration>);
 
 impl Timer {
-    fn start(events: Events) -> std::io::Result<Self> {
+    fn start(events: EventSender) -> std::io::Result<Self> {
         let (sender, changes) = channel::<Duration>();
         let wait = move || {
             while let Ok(delay) = changes.recv() {
@@ -92,7 +94,7 @@ impl Timer {
                         Err(RecvTimeoutError::Disconnected) => return,
                     }
                 }
-                if events.send(Event::Quiet).is_err() {
+                if events.send(ServerEvent::Quiet).is_err() {
                     return;
                 }
             }
@@ -117,7 +119,7 @@ impl Compile {
     /// The interpreter that is unfit to compile, and the reason.
     pub(super) fn unfit(&self) -> Option<(PathBuf, String)> {
         let service = self.service.as_ref()?;
-        let Status::Unfit(reason) = service.status() else { return None };
+        let ServiceStatus::Unfit(reason) = service.status() else { return None };
         Some((service.python().to_owned(), reason.lines().next().unwrap_or_default().to_owned()))
     }
 
@@ -129,7 +131,7 @@ impl Compile {
     /// The Triton version of the interpreter that is asked.
     pub(super) fn triton(&self) -> String {
         match self.service.as_ref().map(Service::status) {
-            Some(Status::Ready { triton }) => triton.clone(),
+            Some(ServiceStatus::Ready { triton }) => triton.clone(),
             _ => String::new(),
         }
     }
@@ -137,11 +139,11 @@ impl Compile {
     /// Puts the question under way back into its queue, unless it is for a verdict.
     fn pause(&mut self) {
         match self.asked.take() {
-            Some(Asked { uri, what: Asking::Survey(survey), .. }) => self.surveys.put_back(uri, survey),
-            Some(Asked { uri, what: Asking::Inspection(inspecting), .. }) => {
+            Some(Asked { uri, what: CompilerJob::Survey(survey), .. }) => self.surveys.put_back(uri, survey),
+            Some(Asked { uri, what: CompilerJob::Inspection(inspecting), .. }) => {
                 self.inspections.push_front((uri, inspecting));
             }
-            Some(Asked { what: Asking::Trial(_), .. }) | None => {}
+            Some(Asked { what: CompilerJob::Trial(_), .. }) | None => {}
         }
     }
 
@@ -175,7 +177,7 @@ impl Owner {
         compile.surveys.forget(uri);
         if compile.asked.as_ref().is_some_and(|asked| asked.uri == *uri) {
             // An inspection is about the text at the time of the request, so it stays.
-            compile.asked.take_if(|asked| matches!(asked.what, Asking::Survey(_)));
+            compile.asked.take_if(|asked| matches!(asked.what, CompilerJob::Survey(_)));
             compile.pause();
             if let Some(service) = &mut compile.service {
                 service.ask([]);
@@ -199,15 +201,16 @@ impl Owner {
         if !self.resolved(&unit).settings.compiler.import_files {
             return;
         }
-        let is_open =
-            |kernel: &&Kernel| Verdict::of(kernel).is_some_and(|said| matches!(said.outcome, Said::Unknown(_)));
-        if unit.module.kernels.iter().filter(is_open).filter(|kernel| Verdict::forget(kernel)).count() > 0 {
+        let is_open = |kernel: &&Kernel| {
+            FrontEndVerdict::of(kernel).is_some_and(|said| matches!(said.outcome, FrontEndOutcome::Unknown(_)))
+        };
+        if unit.module.kernels.iter().filter(is_open).filter(|kernel| FrontEndVerdict::forget(kernel)).count() > 0 {
             self.compile_later(uri);
         }
     }
 
     /// Handles the end of the idle time: asks about the kernels without a verdict.
-    pub(super) fn quiet(&mut self) {
+    pub(super) fn on_idle(&mut self) {
         self.look_for_interpreters_sometimes();
         for uri in std::mem::take(&mut self.compile.edited) {
             let Some(unit) = self.documents.unit(&uri).filter(|unit| !unit.module.kernels.is_empty()) else { continue };
@@ -222,7 +225,7 @@ impl Owner {
             let is_fit = interpreter.is_some();
             self.forget_verdicts_of_others(unit, interpreter.as_ref());
             if let Some(unit) = self.documents.unit(&uri).filter(|_| is_fit) {
-                let open = unit.module.kernels.iter().filter(|kernel| Verdict::of(kernel).is_none());
+                let open = unit.module.kernels.iter().filter(|kernel| FrontEndVerdict::of(kernel).is_none());
                 let names = open.map(|kernel| (unit.uri.clone(), kernel.name.clone()));
                 self.compile.waiting.extend(names);
             }
@@ -235,8 +238,8 @@ impl Owner {
     pub(super) fn compile_next(&mut self) {
         let compile = &mut self.compile;
         match &compile.asked {
-            Some(Asked { what: Asking::Trial(_), .. }) => return,
-            Some(Asked { what: Asking::Inspection(_), .. }) if compile.waiting.is_empty() => return,
+            Some(Asked { what: CompilerJob::Trial(_), .. }) => return,
+            Some(Asked { what: CompilerJob::Inspection(_), .. }) if compile.waiting.is_empty() => return,
             Some(_) if compile.waiting.is_empty() && compile.inspections.is_empty() => return,
             Some(_) => compile.pause(),
             None => {}
@@ -252,27 +255,29 @@ impl Owner {
         }
         if self.compile.asked.is_none() && self.compile.has_more() {
             // The owner holds this channel's other end.
-            let _ = self.events.send(Event::CompileNext);
+            let _ = self.events.send(ServerEvent::CompileNext);
         }
     }
 
     fn compile(&mut self, uri: lsp::Uri, name: &str) {
         let Some(unit) = self.documents.unit(&uri) else { return };
-        let Some(kernel) = unit.module.kernel(name).filter(|kernel| Verdict::of(kernel).is_none()) else { return };
+        let Some(kernel) = unit.module.kernel(name).filter(|kernel| FrontEndVerdict::of(kernel).is_none()) else {
+            return;
+        };
         let Some(interpreter) = self.interpreter(&unit) else { return };
         self.serve(interpreter);
         let resolved = self.resolved(&unit);
         let device = crate::settings::device(&resolved.settings.compiler).unwrap_or_default();
-        let mut question = Question::of(&unit.source, &unit.module, kernel, &device);
+        let mut question = CompileQuestion::of(&unit.source, &unit.module, kernel, &device);
         if let Some(path) =
             unit.path.as_deref().filter(|_| resolved.settings.compiler.import_files && !unit.is_notebook)
         {
-            question = Question::or_of_file(question, (&unit.source, &unit.module, kernel), &device, path);
+            question = CompileQuestion::or_of_file(question, (&unit.source, &unit.module, kernel), &device, path);
         }
         match question {
             Err(why) => {
                 tracing::info!(why, "Triton cannot be asked about `{name}`");
-                Verdict::new(kernel, Said::Unknown(why)).keep(kernel);
+                FrontEndVerdict::new(kernel, FrontEndOutcome::Unknown(why)).keep(kernel);
             }
             Ok(question) => match self.compile.known.get(&question.key).cloned() {
                 Some(settled) => {
@@ -281,7 +286,7 @@ impl Owner {
                     self.learn(&uri, &question, guess, &settled);
                     self.settle(&uri, &question, settled);
                 }
-                None => self.ask(uri, Asking::Trial(Box::new(Trial::new(question)))),
+                None => self.ask(uri, CompilerJob::Trial(Box::new(PendingQuestion::new(question)))),
             },
         }
     }
@@ -292,7 +297,7 @@ impl Owner {
             return;
         }
         let events = self.events.clone();
-        let ears = Arc::new(move |number, heard| drop(events.send(Event::Compiler(number, heard))));
+        let ears = Arc::new(move |number, heard| drop(events.send(ServerEvent::Compiler(number, heard))));
         // The former process is killed with its service.
         self.compile.service = Some(Service::new(interpreter.python.clone(), ears).with_cores(interpreter.cores));
         self.compile.of = Some(interpreter);
@@ -301,13 +306,13 @@ impl Owner {
     }
 
     /// Sends a question to the present process.
-    pub(super) fn ask(&mut self, uri: lsp::Uri, what: Asking) {
+    pub(super) fn ask(&mut self, uri: lsp::Uri, what: CompilerJob) {
         self.ask_further(uri, what);
         self.tell_if_unfit();
     }
 
     /// Sends the next question of the same work to the process.
-    pub(super) fn ask_further(&mut self, uri: lsp::Uri, what: Asking) {
+    pub(super) fn ask_further(&mut self, uri: lsp::Uri, what: CompilerJob) {
         self.compile.last += 1;
         let id = self.compile.last;
         if let (Some(request), Some(service)) = (what.request(id), &mut self.compile.service) {
@@ -317,22 +322,22 @@ impl Owner {
     }
 
     /// Handles an answer or the end of the compiler's process.
-    pub(super) fn hear_compiler(&mut self, number: u64, heard: Heard) {
+    pub(super) fn handle_compiler_output(&mut self, number: u64, heard: ProcessOutput) {
         let Some(service) = &mut self.compile.service else { return };
-        match service.hear(number, heard) {
-            Outcome::Answered(answer) => self.answered(*answer),
-            Outcome::Pause(pause) => {
+        match service.handle_output(number, heard) {
+            ServiceEvent::Answered(answer) => self.answered(*answer),
+            ServiceEvent::Pause(pause) => {
                 let events = self.events.clone();
                 let wait = move || {
                     std::thread::sleep(pause);
-                    let _ = events.send(Event::ReviveCompiler);
+                    let _ = events.send(ServerEvent::ReviveCompiler);
                 };
                 if let Err(error) = std::thread::Builder::new().name("pause".to_owned()).spawn(wait) {
                     tracing::warn!(%error, "the compiler's process is not started again");
                 }
             }
-            Outcome::Status => self.tell_if_unfit(),
-            Outcome::Nothing => {}
+            ServiceEvent::Status => self.tell_if_unfit(),
+            ServiceEvent::Nothing => {}
         }
     }
 
@@ -344,48 +349,48 @@ impl Owner {
         self.tell_if_unfit();
     }
 
-    fn answered(&mut self, answer: Answer) {
+    fn answered(&mut self, answer: LoweringReply) {
         let Some(Asked { uri, what, .. }) = self.compile.asked.take_if(|asked| asked.id == answer.id) else { return };
         let mut trial = match what {
-            Asking::Trial(trial) => trial,
-            Asking::Survey(survey) => return self.survey_answered(uri, survey, &answer),
-            Asking::Inspection(inspecting) => return self.inspection_answered(uri, inspecting, answer),
+            CompilerJob::Trial(trial) => trial,
+            CompilerJob::Survey(survey) => return self.survey_answered(uri, survey, &answer),
+            CompilerJob::Inspection(inspecting) => return self.inspection_answered(uri, inspecting, answer),
         };
-        if let Some(settled) = trial.hear(answer) {
+        if let Some(settled) = trial.handle_reply(answer) {
             if self.compile.known.len() >= REMEMBERED {
                 self.compile.known.clear();
             }
             // An unknown result may become known: the process was killed, or an imported file was not saved yet.
-            if !matches!(settled, Settled::Unknown(_)) {
+            if !matches!(settled, QuestionResult::Unknown(_)) {
                 self.compile.known.insert(trial.question.key, settled.clone());
             }
             self.learn(&uri, &trial.question, trial.guess(), &settled);
             self.settle(&uri, &trial.question, settled);
             return self.compile_next();
         }
-        self.ask_further(uri, Asking::Trial(trial));
+        self.ask_further(uri, CompilerJob::Trial(trial));
     }
 
     /// Stores a verdict with its kernel and updates what the editor shows.
-    fn settle(&mut self, uri: &lsp::Uri, question: &Question, settled: Settled) {
+    fn settle(&mut self, uri: &lsp::Uri, question: &CompileQuestion, settled: QuestionResult) {
         let Some(unit) = self.documents.unit(uri) else { return };
         let Some(kernel) = unit.module.kernel(&question.kernel) else { return };
         let said = said(&unit.source, &unit.module, kernel, question, settled);
         let verdict = match &said {
-            Said::Accepted { .. } => "accepted",
-            Said::Refused { message, .. } => message.as_str(),
-            Said::Unknown(why) => why.as_str(),
+            FrontEndOutcome::Accepted { .. } => "accepted",
+            FrontEndOutcome::Refused { message, .. } => message.as_str(),
+            FrontEndOutcome::Unknown(why) => why.as_str(),
         };
         tracing::info!(verdict, "Triton was asked about `{}`", kernel.name);
         let (is_shown, has_types) = match &said {
-            Said::Refused { .. } => (true, false),
-            Said::Accepted { types, .. } => (false, !types.is_empty()),
-            Said::Unknown(_) => (false, false),
+            FrontEndOutcome::Refused { .. } => (true, false),
+            FrontEndOutcome::Accepted { types, .. } => (false, !types.is_empty()),
+            FrontEndOutcome::Unknown(_) => (false, false),
         };
         // A kernel that compiles can be surveyed.
-        let has_lens = matches!(said, Said::Accepted { .. }) && self.surveyed_for(&unit).is_some();
+        let has_lens = matches!(said, FrontEndOutcome::Accepted { .. }) && self.surveyed_for(&unit).is_some();
         self.answer_disputes(uri, &kernel.name, &said);
-        Verdict::new(kernel, said).keep(kernel);
+        FrontEndVerdict::new(kernel, said).keep(kernel);
         let disproved = unit.findings().iter().filter(|finding| rules::is_disproved(&unit.module, finding));
         // Learned rules have been demoted by now.
         let disproved = disproved.filter(|finding| !is_learned(finding.code));
@@ -403,7 +408,7 @@ impl Owner {
             self.show_again(uri);
         }
         if has_types && self.capabilities.refreshes_hints {
-            self.client.send(Call::RefreshHints);
+            self.client.send(ClientCommand::RefreshHints);
         }
         if has_lens {
             self.refresh_lenses();

@@ -2,11 +2,11 @@
 
 use tower_lsp::gen_lsp_types as lsp;
 
-use ide::complete::{self, Item, Kind};
-use ide::place::Place;
+use ide::complete::{self, CompletionKind, Item};
+use ide::cursor_context::CursorContext;
 use model::syntax::{Encoding, Span};
 
-use super::capabilities::Client;
+use super::capabilities::ClientFeatures;
 use super::unit::Unit;
 
 /// The characters that trigger a completion request.
@@ -15,8 +15,8 @@ pub(super) const TRIGGERS: [&str; 1] = ["."];
 /// The completions at `place`. The list is complete and needs no resolving.
 pub(super) fn at(
     unit: &Unit,
-    place: &Place<'_>,
-    client: &Client,
+    place: &CursorContext<'_>,
+    client: &ClientFeatures,
     encoding: Encoding,
 ) -> Option<lsp::CompletionResponse> {
     let offer = complete::at(place)?;
@@ -29,7 +29,7 @@ pub(super) fn at(
     Some(lsp::CompletionResponse::CompletionList(list))
 }
 
-fn to_lsp(item: Item, client: &Client, insert: lsp::Range, replace: lsp::Range) -> lsp::CompletionItem {
+fn to_lsp(item: Item, client: &ClientFeatures, insert: lsp::Range, replace: lsp::Range) -> lsp::CompletionItem {
     let new_text = item.insert.clone().unwrap_or_else(|| item.name.clone());
     let edit = if client.insert_or_replace {
         lsp::CompletionItemTextEdit::InsertReplaceEdit(lsp::InsertReplaceEdit { new_text, insert, replace })
@@ -37,8 +37,8 @@ fn to_lsp(item: Item, client: &Client, insert: lsp::Range, replace: lsp::Range) 
         lsp::CompletionItemTextEdit::TextEdit(lsp::TextEdit { range: insert, new_text })
     };
     let commit = match item.kind {
-        Kind::Function | Kind::Class => Some("("),
-        Kind::Module => Some("."),
+        CompletionKind::Function | CompletionKind::Class => Some("("),
+        CompletionKind::Module => Some("."),
         _ => None,
     };
     let details = client.completion_label_details && item.signature.is_some();
@@ -57,16 +57,16 @@ fn to_lsp(item: Item, client: &Client, insert: lsp::Range, replace: lsp::Range) 
     }
 }
 
-fn kind(kind: Kind) -> lsp::CompletionItemKind {
+fn kind(kind: CompletionKind) -> lsp::CompletionItemKind {
     match kind {
-        Kind::Function => lsp::CompletionItemKind::Function,
-        Kind::Class => lsp::CompletionItemKind::Class,
-        Kind::Dtype => lsp::CompletionItemKind::Struct,
-        Kind::Module => lsp::CompletionItemKind::Module,
-        Kind::Value => lsp::CompletionItemKind::Value,
+        CompletionKind::Function => lsp::CompletionItemKind::Function,
+        CompletionKind::Class => lsp::CompletionItemKind::Class,
+        CompletionKind::Dtype => lsp::CompletionItemKind::Struct,
+        CompletionKind::Module => lsp::CompletionItemKind::Module,
+        CompletionKind::Value => lsp::CompletionItemKind::Value,
         // Keyword arguments are shown as fields, because LSP has no kind for them.
-        Kind::Keyword => lsp::CompletionItemKind::Field,
-        Kind::Constexpr => lsp::CompletionItemKind::Constant,
-        Kind::Variable => lsp::CompletionItemKind::Variable,
+        CompletionKind::Keyword => lsp::CompletionItemKind::Field,
+        CompletionKind::Constexpr => lsp::CompletionItemKind::Constant,
+        CompletionKind::Variable => lsp::CompletionItemKind::Variable,
     }
 }

@@ -3,7 +3,7 @@
 use tower_lsp::gen_lsp_types as lsp;
 
 use ide::names::{self, Occurrence};
-use model::kernel::File;
+use model::kernel::ImportedFile;
 use model::syntax::{Encoding, LineIndex, Span};
 
 use super::to_lsp;
@@ -55,7 +55,7 @@ fn occurrences(unit: &Unit, offset: usize) -> Option<Vec<Occurrence>> {
 }
 
 /// The location of a span in a file that may not be open.
-fn elsewhere(file: &File, span: Span, encoding: Encoding) -> Option<lsp::Location> {
+fn elsewhere(file: &ImportedFile, span: Span, encoding: Encoding) -> Option<lsp::Location> {
     let lines = LineIndex::new(&file.text);
     let position = |offset| to_lsp::position(lines.position(&file.text, offset, encoding));
     let range = lsp::Range { start: position(span.start), end: position(span.end) };

@@ -8,16 +8,16 @@ use tower_lsp::gen_lsp_types as lsp;
 use model::syntax::Encoding;
 use rules::Diagnostic;
 
-use super::capabilities::Client;
+use super::capabilities::ClientFeatures;
 use super::to_lsp;
-use super::unit::{Part, Unit};
+use super::unit::{Unit, UnitDocument};
 
 /// The source that the editor shows beside a diagnostic.
 pub(super) const SOURCE: &str = "warpsmith";
 
 /// The data that a diagnostic carries for code actions, so that they need not check the file again.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct Data {
+pub(super) struct DiagnosticData {
     /// The version of the document that the diagnostic was found in.
     pub(super) version: i32,
     /// The fix, if the rule has one.
@@ -39,7 +39,12 @@ pub(super) struct FixData {
 }
 
 /// The diagnostics of one document of a unit, in source order.
-pub(super) fn of_document(unit: &Unit, uri: &lsp::Uri, client: &Client, encoding: Encoding) -> Vec<lsp::Diagnostic> {
+pub(super) fn of_document(
+    unit: &Unit,
+    uri: &lsp::Uri,
+    client: &ClientFeatures,
+    encoding: Encoding,
+) -> Vec<lsp::Diagnostic> {
     unit.findings()
         .iter()
         .filter_map(|finding| {
@@ -52,9 +57,9 @@ pub(super) fn of_document(unit: &Unit, uri: &lsp::Uri, client: &Client, encoding
 fn diagnostic(
     unit: &Unit,
     finding: &Diagnostic,
-    part: &Part,
+    part: &UnitDocument,
     range: lsp::Range,
-    client: &Client,
+    client: &ClientFeatures,
     encoding: Encoding,
 ) -> lsp::Diagnostic {
     let href = || rules::url(finding.code)?.parse().ok();
@@ -70,7 +75,7 @@ fn diagnostic(
         let (part, edits) = to_lsp::edits(unit, &fix.edits, encoding)?;
         Some(FixData { title: fix.title.clone(), uri: part.uri.clone(), version: part.version, edits })
     });
-    let data = serde_json::to_value(Data { version: part.version, fix }).ok();
+    let data = serde_json::to_value(DiagnosticData { version: part.version, fix }).ok();
     lsp::Diagnostic {
         range,
         severity: Some(to_lsp::severity(finding.severity)),

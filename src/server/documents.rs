@@ -7,11 +7,11 @@ use std::rc::Rc;
 use tower_lsp::gen_lsp_types as lsp;
 
 use model::syntax::{Document, Encoding};
-use workload::Run;
+use workload::RecordedCommand;
 
 use super::from_lsp;
 use super::notebook::Notebook;
-use super::unit::{Part, Unit};
+use super::unit::{Unit, UnitDocument};
 use crate::workspace::Workspace;
 
 /// All open files and notebooks.
@@ -113,7 +113,7 @@ impl Documents {
         let file = self.files.get_mut(&owner)?;
         let unit = file.unit.get_or_insert_with(|| {
             let source = file.document.source();
-            let part = Part::whole(owner.clone(), file.version, &source);
+            let part = UnitDocument::whole(owner.clone(), file.version, &source);
             Rc::new(Unit::new(owner, source, vec![part], false, file.before.take(), &self.workspace))
         });
         Some(Rc::clone(unit))
@@ -137,7 +137,7 @@ impl Documents {
 
     /// Checks whether imported files or recordings of open files have changed. Returns whether findings were
     /// dropped because of that.
-    pub(super) fn look_around(&mut self) -> bool {
+    pub(super) fn refresh_imports(&mut self) -> bool {
         self.workspace.refresh();
         let mut units = self.files.values().filter_map(|file| file.unit.as_ref());
         let is_outdated = units.any(|unit| unit.is_outdated(&self.workspace))
@@ -149,7 +149,7 @@ impl Documents {
     }
 
     /// The newest command that made calls of a file and can be run again.
-    pub(super) fn run_of(&self, path: &Path) -> Option<Run> {
+    pub(super) fn run_of(&self, path: &Path) -> Option<RecordedCommand> {
         self.workspace.run_of(path)
     }
 

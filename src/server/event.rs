@@ -5,31 +5,31 @@ use tokio::sync::{mpsc, oneshot};
 use tower_lsp::gen_lsp_types as lsp;
 use tower_lsp::jsonrpc;
 
-use ::search::{OptimizeError, Outcome};
-use compiler::Heard;
+use ::search::{OptimizeError, SearchOutcome};
+use compiler::ProcessOutput;
 use judge::Devices;
-use rules::learned::Memory;
-use workload::{Recorded, RecordingError};
+use rules::learned::LearnedRules;
+use workload::{RecordingError, RecordingResult};
 
-use super::feature::Question;
-use super::optimize::Asked;
+use super::feature::FeatureRequest;
+use super::optimize::OptimizeParams;
 use super::search;
-use super::status::Status;
+use super::status::ServerStatus;
 
 /// The sending end of the owner's event queue.
-pub(super) type Events = mpsc::UnboundedSender<Event>;
+pub(super) type EventSender = mpsc::UnboundedSender<ServerEvent>;
 
 /// The sending end for the answer of a request. It is closed when the client has cancelled the request.
-pub(super) type Reply<T> = oneshot::Sender<jsonrpc::Result<T>>;
+pub(super) type ReplySender<T> = oneshot::Sender<jsonrpc::Result<T>>;
 
 /// An event: a message of the client, or the result of work on another thread.
-pub(super) enum Event {
+pub(super) enum ServerEvent {
     /// The request `initialize`, the first one.
-    Initialize(Box<lsp::InitializeParams>, Reply<lsp::InitializeResult>),
+    Initialize(Box<lsp::InitializeParams>, ReplySender<lsp::InitializeResult>),
     /// The notification `initialized`: the client has the answer.
     Initialized,
     /// The request `shutdown`, the last one.
-    Shutdown(Reply<()>),
+    Shutdown(ReplySender<()>),
     /// The connection to the client has ended.
     Exit,
 
@@ -59,17 +59,17 @@ pub(super) enum Event {
     },
 
     /// The client pulls the diagnostics of a document.
-    Diagnostic(lsp::DocumentDiagnosticParams, Reply<lsp::DocumentDiagnosticReport>),
+    Diagnostic(lsp::DocumentDiagnosticParams, ReplySender<lsp::DocumentDiagnosticReport>),
     /// The client asks for the code actions of a range.
-    CodeAction(lsp::CodeActionParams, Reply<Option<Vec<lsp::CodeActionResponse>>>),
+    CodeAction(lsp::CodeActionParams, ReplySender<Option<Vec<lsp::CodeActionResponse>>>),
     /// The client asks about a place or a document.
-    Question(Question),
+    Question(FeatureRequest),
     /// The client asks to run a command.
-    Command(lsp::ExecuteCommandParams, Reply<Option<Value>>),
+    Command(lsp::ExecuteCommandParams, ReplySender<Option<Value>>),
     /// The client asks for the server's status.
-    Status(Reply<Status>),
+    Status(ReplySender<ServerStatus>),
     /// The client asks about a run.
-    AboutRun(search::Question, Reply<Value>),
+    AboutRun(search::RunQuery, ReplySender<Value>),
     /// The user cancelled a job whose progress is shown.
     CancelProgress(lsp::ProgressToken),
 
@@ -80,19 +80,19 @@ pub(super) enum Event {
     /// The compiler tier may ask about the next kernel.
     CompileNext,
     /// An answer or the end of a compiler process, with the number of the process.
-    Compiler(u64, Heard),
+    Compiler(u64, ProcessOutput),
     /// The compiler's process may be started again.
     ReviveCompiler,
     /// The skill memory was read again.
-    Memory(Box<Memory>),
+    Memory(Box<LearnedRules>),
     /// The devices of this machine were looked for.
     Devices(Devices),
     /// A recording ended.
-    RecordingEnded(String, Result<Recorded, RecordingError>),
+    RecordingEnded(String, Result<RecordingResult, RecordingError>),
     /// A search ended.
-    JobEnded(String, Result<Outcome, OptimizeError>),
+    JobEnded(String, Result<SearchOutcome, OptimizeError>),
     /// The user chose the settings of a search.
-    SettingsChosen(Box<Asked>, String),
+    SettingsChosen(Box<OptimizeParams>, String),
     /// The user accepted or declined a job's offer.
     OfferAnswered(String, bool),
     /// The client has tried to apply a job's offer; the text, if any, is the reason why it did not.

@@ -4,57 +4,57 @@ use std::rc::Rc;
 
 use tower_lsp::gen_lsp_types as lsp;
 
-use ide::place::Place;
+use ide::cursor_context::CursorContext;
 use model::syntax::Span;
 
-use super::event::Reply;
+use super::event::ReplySender;
 use super::owner::{Owner, answer};
 use super::unit::Unit;
 use super::{code_lens, completion, definition, hover, inlay_hints, semantic_tokens, signature_help, symbols};
 
 /// A request and the sender for its answer.
-pub(super) enum Question {
+pub(super) enum FeatureRequest {
     /// A hover.
-    Hover(lsp::HoverParams, Reply<Option<lsp::Hover>>),
+    Hover(lsp::HoverParams, ReplySender<Option<lsp::Hover>>),
     /// Completions.
-    Completion(lsp::CompletionParams, Reply<Option<lsp::CompletionResponse>>),
+    Completion(lsp::CompletionParams, ReplySender<Option<lsp::CompletionResponse>>),
     /// The signature of the call around the cursor.
-    Signature(lsp::SignatureHelpParams, Reply<Option<lsp::SignatureHelp>>),
+    Signature(lsp::SignatureHelpParams, ReplySender<Option<lsp::SignatureHelp>>),
     /// The definition of a name.
-    Definition(lsp::DefinitionParams, Reply<Option<lsp::DefinitionResponse>>),
+    Definition(lsp::DefinitionParams, ReplySender<Option<lsp::DefinitionResponse>>),
     /// The uses of a name.
-    References(lsp::ReferenceParams, Reply<Option<Vec<lsp::Location>>>),
+    References(lsp::ReferenceParams, ReplySender<Option<Vec<lsp::Location>>>),
     /// The uses of a name within the document.
-    Highlight(lsp::DocumentHighlightParams, Reply<Option<Vec<lsp::DocumentHighlight>>>),
+    Highlight(lsp::DocumentHighlightParams, ReplySender<Option<Vec<lsp::DocumentHighlight>>>),
     /// The outline of a document.
-    Symbols(lsp::DocumentSymbolParams, Reply<Option<lsp::DocumentSymbolResponse>>),
+    Symbols(lsp::DocumentSymbolParams, ReplySender<Option<lsp::DocumentSymbolResponse>>),
     /// The semantic tokens of a document.
-    Tokens(lsp::SemanticTokensParams, Reply<Option<lsp::SemanticTokens>>),
+    Tokens(lsp::SemanticTokensParams, ReplySender<Option<lsp::SemanticTokens>>),
     /// The semantic tokens of a range.
-    TokensOfRange(lsp::SemanticTokensRangeParams, Reply<Option<lsp::SemanticTokens>>),
+    TokensOfRange(lsp::SemanticTokensRangeParams, ReplySender<Option<lsp::SemanticTokens>>),
     /// Inlay hints.
-    Hints(lsp::InlayHintParams, Reply<Option<Vec<lsp::InlayHint>>>),
+    Hints(lsp::InlayHintParams, ReplySender<Option<Vec<lsp::InlayHint>>>),
     /// Code lenses.
-    Lenses(lsp::CodeLensParams, Reply<Option<Vec<lsp::CodeLens>>>),
+    Lenses(lsp::CodeLensParams, ReplySender<Option<Vec<lsp::CodeLens>>>),
 }
 
 impl Owner {
     /// Answers a question.
-    pub(super) fn answer_question(&mut self, question: Question) {
+    pub(super) fn answer_question(&mut self, question: FeatureRequest) {
         match question {
-            Question::Hover(params, reply) => answer(reply, || Ok(self.hover(&params))),
-            Question::Completion(params, reply) => answer(reply, || Ok(self.completion(&params))),
-            Question::Signature(params, reply) => answer(reply, || Ok(self.signature(&params))),
-            Question::Definition(params, reply) => answer(reply, || Ok(self.definition(&params))),
-            Question::References(params, reply) => answer(reply, || Ok(self.references(&params))),
-            Question::Highlight(params, reply) => answer(reply, || Ok(self.highlight(&params))),
-            Question::Symbols(params, reply) => answer(reply, || Ok(self.symbols(&params.text_document.uri))),
-            Question::Tokens(params, reply) => answer(reply, || Ok(self.tokens(&params.text_document.uri, None))),
-            Question::TokensOfRange(params, reply) => {
+            FeatureRequest::Hover(params, reply) => answer(reply, || Ok(self.hover(&params))),
+            FeatureRequest::Completion(params, reply) => answer(reply, || Ok(self.completion(&params))),
+            FeatureRequest::Signature(params, reply) => answer(reply, || Ok(self.signature(&params))),
+            FeatureRequest::Definition(params, reply) => answer(reply, || Ok(self.definition(&params))),
+            FeatureRequest::References(params, reply) => answer(reply, || Ok(self.references(&params))),
+            FeatureRequest::Highlight(params, reply) => answer(reply, || Ok(self.highlight(&params))),
+            FeatureRequest::Symbols(params, reply) => answer(reply, || Ok(self.symbols(&params.text_document.uri))),
+            FeatureRequest::Tokens(params, reply) => answer(reply, || Ok(self.tokens(&params.text_document.uri, None))),
+            FeatureRequest::TokensOfRange(params, reply) => {
                 answer(reply, || Ok(self.tokens(&params.text_document.uri, Some(params.range))));
             }
-            Question::Hints(params, reply) => answer(reply, || Ok(self.hints(&params))),
-            Question::Lenses(params, reply) => answer(reply, || Ok(self.lenses(&params.text_document.uri))),
+            FeatureRequest::Hints(params, reply) => answer(reply, || Ok(self.hints(&params))),
+            FeatureRequest::Lenses(params, reply) => answer(reply, || Ok(self.lenses(&params.text_document.uri))),
         }
     }
 
@@ -81,7 +81,7 @@ impl Owner {
         let (unit, offset) = self.place(at)?;
         let target = self.resolved(&unit).target;
         let start = unit.span_of(&at.text_document.uri)?.start;
-        let place = Place::new(&unit.source, &unit.module, target, start, offset);
+        let place = CursorContext::new(&unit.source, &unit.module, target, start, offset);
         completion::at(&unit, &place, &self.capabilities, self.encoding)
     }
 
@@ -90,7 +90,7 @@ impl Owner {
         let (unit, offset) = self.place(at)?;
         let target = self.resolved(&unit).target;
         let start = unit.span_of(&at.text_document.uri)?.start;
-        let place = Place::new(&unit.source, &unit.module, target, start, offset);
+        let place = CursorContext::new(&unit.source, &unit.module, target, start, offset);
         signature_help::at(&place, &self.capabilities)
     }
 

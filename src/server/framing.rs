@@ -21,7 +21,7 @@ const MAX_BODY: usize = 1 << 30;
 const CHUNK: usize = 16 << 10;
 
 /// A reader that passes well-formed messages on from an arbitrary stream.
-pub(super) struct Reader<R> {
+pub(super) struct FrameReader<R> {
     inner: R,
     /// Bytes that were read and do not form a message yet.
     pending: Vec<u8>,
@@ -30,7 +30,7 @@ pub(super) struct Reader<R> {
     handed: usize,
 }
 
-impl<R> Reader<R> {
+impl<R> FrameReader<R> {
     /// Creates a reader of `inner`.
     pub(super) fn new(inner: R) -> Self {
         Self { inner, pending: Vec::new(), ready: Vec::new(), handed: 0 }
@@ -54,7 +54,7 @@ impl<R> Reader<R> {
     }
 }
 
-impl<R: AsyncRead + Unpin> AsyncRead for Reader<R> {
+impl<R: AsyncRead + Unpin> AsyncRead for FrameReader<R> {
     fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, out: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let this = &mut *self;
         while this.handed == this.ready.len() && !this.advance() {
@@ -125,7 +125,7 @@ mod tests {
     fn passed(input: &[u8]) -> String {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let mut out = Vec::new();
-        runtime.block_on(Reader::new(input).read_to_end(&mut out)).unwrap();
+        runtime.block_on(FrameReader::new(input).read_to_end(&mut out)).unwrap();
         String::from_utf8(out).unwrap()
     }
 

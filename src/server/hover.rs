@@ -6,18 +6,18 @@ use tower_lsp::gen_lsp_types as lsp;
 
 use ide::{describe, resources, types};
 use model::analysis::resources::Resources;
-use model::api::{Lookup, Member, Target};
+use model::api::{Lookup, Member, TritonTarget};
 use model::kernel::ast::{Expr, ExprKind, walk_expressions};
-use model::kernel::{Kernel, Module, Resolved};
+use model::kernel::{Kernel, Module, QualifiedName};
 use model::syntax::{Encoding, Span};
 use rules::Rule;
-use rules::learned::Memory;
+use rules::learned::LearnedRules;
 
 use super::suppression;
 use super::unit::Unit;
 
 /// The hover at byte `offset`, with the span that it describes.
-pub(super) fn at(unit: &Unit, offset: usize, target: Target, memory: &Memory) -> Option<(String, Span)> {
+pub(super) fn at(unit: &Unit, offset: usize, target: TritonTarget, memory: &LearnedRules) -> Option<(String, Span)> {
     if let Some((code, span)) = suppression::code_at(&unit.source, offset) {
         return Some((page_of(code, memory)?, span));
     }
@@ -40,7 +40,7 @@ pub(super) fn contents(text: String, is_markdown: bool) -> lsp::Contents {
 }
 
 /// The page of the rule with this code, built-in or learned.
-fn page_of(code: &str, memory: &Memory) -> Option<String> {
+fn page_of(code: &str, memory: &LearnedRules) -> Option<String> {
     rules::find(code).map(page).or_else(|| Some(memory.find(code)?.page()))
 }
 
@@ -78,10 +78,10 @@ fn imported_at(module: &Module, offset: usize) -> Option<(String, Span)> {
 }
 
 /// The member of a Triton module whose name is at byte `offset`.
-fn member_at(unit: &Unit, offset: usize, target: Target) -> Option<(String, Span)> {
+fn member_at(unit: &Unit, offset: usize, target: TritonTarget) -> Option<(String, Span)> {
     let module = &unit.module;
     let (expr, kernel) = innermost(module, offset, &mut is_path(offset))?;
-    let Resolved { path, .. } = match kernel {
+    let QualifiedName { path, .. } = match kernel {
         Some(kernel) => module.resolve_in(kernel, expr)?,
         None => module.imports.resolve(expr)?,
     };
@@ -135,7 +135,7 @@ fn innermost<'a>(
     found
 }
 
-fn signature(path: &str, member: &Member, target: Target) -> String {
+fn signature(path: &str, member: &Member, target: TritonTarget) -> String {
     let (code, what) = (describe::signature(path, member), describe::kind(member));
     format!("```python\n{code}\n```\n\n{what} · {}", describe::version(target))
 }

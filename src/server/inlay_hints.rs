@@ -4,7 +4,7 @@ use tower_lsp::gen_lsp_types as lsp;
 
 use config::InlayHintSettings;
 use ide::hints::{Hint, HintKind, hints};
-use model::api::Target;
+use model::api::TritonTarget;
 use model::syntax::{Encoding, Span};
 
 use super::unit::Unit;
@@ -14,7 +14,7 @@ pub(super) fn within(
     unit: &Unit,
     within: Span,
     settings: &InlayHintSettings,
-    target: Target,
+    target: TritonTarget,
     encoding: Encoding,
 ) -> Option<Vec<lsp::InlayHint>> {
     let wanted = |kind: HintKind| match kind {

@@ -12,14 +12,14 @@ use serde_json::{Value, json};
 use tower_lsp::gen_lsp_types as lsp;
 use tower_lsp::jsonrpc::Result;
 
-use compiler::protocol::Answer;
-use compiler::{Inspection, Listing, Stage, Wanted};
+use compiler::protocol::LoweringReply;
+use compiler::{CompilerStage, Inspection, Listing, StageSelection};
 use runtime::python::cache_folder;
 
-use super::client::Call;
-use super::code_action::Place;
-use super::compile::Asking;
-use super::event::Reply;
+use super::client::ClientCommand;
+use super::code_action::ActionRequest;
+use super::compile::CompilerJob;
+use super::event::ReplySender;
 use super::interpreter::Interpreter;
 use super::optimize::{read, refused};
 use super::owner::{Owner, answer};
@@ -37,20 +37,20 @@ struct Arguments {
 }
 
 /// An inspection that a request waits for.
-pub(super) struct Inspecting {
+pub(super) struct PendingInspection {
     inspection: Inspection,
     interpreter: Interpreter,
     /// The path that the text is written to.
     to: PathBuf,
-    reply: Reply<Option<Value>>,
+    reply: ReplySender<Option<Value>>,
 }
 
 /// Inspections that were not begun or not finished, by their files.
-pub(super) type Inspections = VecDeque<(lsp::Uri, Box<Inspecting>)>;
+pub(super) type Inspections = VecDeque<(lsp::Uri, Box<PendingInspection>)>;
 
-impl Inspecting {
+impl PendingInspection {
     /// The next question of the inspection, under the number `id`.
-    pub(super) fn request(&self, id: u64) -> Option<compiler::protocol::Request> {
+    pub(super) fn request(&self, id: u64) -> Option<compiler::protocol::LoweringRequest> {
         self.inspection.request(id)
     }
 
@@ -72,7 +72,7 @@ pub(super) fn kind() -> lsp::CodeActionKind {
 
 impl Owner {
     /// The actions that open the stages of the kernel whose `def` is on the line of the place.
-    pub(super) fn inspect_actions(&mut self, place: &Place<'_>) -> Vec<lsp::CodeAction> {
+    pub(super) fn inspect_actions(&mut self, place: &ActionRequest<'_>) -> Vec<lsp::CodeAction> {
         let unit = place.unit;
         let resolved = self.resolved(unit);
         let has_triton = resolved.environment.as_ref().is_some_and(|environment| environment.triton.is_some());
@@ -85,8 +85,8 @@ impl Owner {
             return Vec::new();
         }
         let device = self.device_of(unit).unwrap_or_default();
-        let stages = [Stage::Ttgir, Stage::Ptx, Stage::Sass, Stage::Amdgcn];
-        let action = |stage: Stage| {
+        let stages = [CompilerStage::Ttgir, CompilerStage::Ptx, CompilerStage::Sass, CompilerStage::Amdgcn];
+        let action = |stage: CompilerStage| {
             let title = format!("Show {}", stage.name().to_uppercase());
             let argument = json!({ "uri": unit.uri, "kernel": kernel.name, "stage": stage.name() });
             let command = lsp::Command {
@@ -101,11 +101,11 @@ impl Owner {
     }
 
     /// Runs the command [`INSPECT`]; the answer comes when the compiler has finished.
-    pub(super) fn inspect(&mut self, params: lsp::ExecuteCommandParams, reply: Reply<Option<Value>>) {
+    pub(super) fn inspect(&mut self, params: lsp::ExecuteCommandParams, reply: ReplySender<Option<Value>>) {
         let argument = params.arguments.unwrap_or_default().into_iter().next().unwrap_or_default();
         match self.inspection(argument) {
             Ok((uri, inspection, interpreter, to)) => {
-                let inspecting = Inspecting { inspection, interpreter, to, reply };
+                let inspecting = PendingInspection { inspection, interpreter, to, reply };
                 self.compile.inspections.push_back((uri, Box::new(inspecting)));
                 self.compile_next();
             }
@@ -126,7 +126,7 @@ impl Owner {
             }
         };
         let kernel = found.map_err(refused)?;
-        let stage = Stage::parse(&stage).ok_or_else(|| refused(format!("there is no stage `{stage}`")))?;
+        let stage = CompilerStage::parse(&stage).ok_or_else(|| refused(format!("there is no stage `{stage}`")))?;
         self.may_compile(&unit)?;
         if unit.is_notebook {
             return Err(refused("kernels in notebooks cannot be inspected; move it to a Python file".to_owned()));
@@ -134,7 +134,7 @@ impl Owner {
         let path = unit.path.clone().ok_or_else(|| refused("save the file first".to_owned()))?;
         let interpreter = self.interpreter_to_ask(&unit)?;
         let device = self.device_of(&unit).unwrap_or_default();
-        let wanted = Wanted { stage, config, device, triton: interpreter.triton };
+        let wanted = StageSelection { stage, config, device, triton: interpreter.triton };
         let inspection = Inspection::new(&unit.source, &unit.module, kernel, &path, &wanted);
         let inspection = inspection.map_err(|failure| refused(failure.to_string()))?;
         let folder = &blake3::hash(path.as_os_str().as_encoded_bytes()).to_hex()[..16];
@@ -148,16 +148,21 @@ impl Owner {
         let Some((uri, inspecting)) = self.compile.inspections.pop_front() else { return false };
         if !inspecting.reply.is_closed() {
             self.serve(inspecting.interpreter.clone());
-            self.ask(uri, Asking::Inspection(inspecting));
+            self.ask(uri, CompilerJob::Inspection(inspecting));
         }
         true
     }
 
     /// Handles an answer to an inspection.
-    pub(super) fn inspection_answered(&mut self, uri: lsp::Uri, mut inspecting: Box<Inspecting>, answer: Answer) {
+    pub(super) fn inspection_answered(
+        &mut self,
+        uri: lsp::Uri,
+        mut inspecting: Box<PendingInspection>,
+        answer: LoweringReply,
+    ) {
         let triton = self.compile.triton();
-        match inspecting.inspection.hear(answer, &triton) {
-            None => self.ask_further(uri, Asking::Inspection(inspecting)),
+        match inspecting.inspection.handle_reply(answer, &triton) {
+            None => self.ask_further(uri, CompilerJob::Inspection(inspecting)),
             Some(Ok(listing)) => self.open(listing, *inspecting),
             Some(Err(failure)) => inspecting.refuse(failure.to_string()),
         }
@@ -165,7 +170,7 @@ impl Owner {
     }
 
     /// Writes a text and asks the client to open it; on a thread of its own, because the text may be long.
-    fn open(&self, listing: Listing, inspecting: Inspecting) {
+    fn open(&self, listing: Listing, inspecting: PendingInspection) {
         let (client, can_open) = (self.client.clone(), self.capabilities.shows_documents);
         let work = move || {
             let to = inspecting.to.clone();
@@ -175,7 +180,7 @@ impl Owner {
                 return inspecting.refuse(format!("{} cannot be written: {error}", to.display()));
             }
             match lsp::Uri::from_file_path(&to).ok().filter(|_| can_open) {
-                Some(uri) => client.send(Call::ShowDocument(uri)),
+                Some(uri) => client.send(ClientCommand::ShowDocument(uri)),
                 None => client.show(lsp::MessageType::Info, format!("{} is in {}", listing.notes[0], to.display())),
             }
             answer(inspecting.reply, || Ok(Some(json!({ "path": to }))));

@@ -8,11 +8,11 @@ use std::time::{Duration, Instant, SystemTime};
 use tower_lsp::gen_lsp_types as lsp;
 use tower_lsp::jsonrpc::Result;
 
-use compiler::Status;
-use model::analysis::verdict::Verdict;
+use compiler::ServiceStatus;
+use model::analysis::verdict::FrontEndVerdict;
 use model::api::Version;
 
-use super::client::Call;
+use super::client::ClientCommand;
 use super::optimize::refused;
 use super::owner::Owner;
 use super::unit::Unit;
@@ -116,12 +116,13 @@ impl Owner {
     /// Looks for changed interpreters and changes of their packages.
     pub(super) fn look_for_interpreters(&mut self) {
         self.interpreters.looked = Some(Instant::now());
-        if self.settings.look_again(&self.tools) {
+        if self.settings.refresh_environments(&self.tools) {
             tracing::info!("another interpreter, or another Triton");
             self.check_all_again();
             self.compile_all_later();
         }
-        let Some(service) = self.compile.service.as_ref().filter(|one| matches!(one.status(), Status::Unfit(_))) else {
+        let Some(service) = self.compile.service.as_ref().filter(|one| matches!(one.status(), ServiceStatus::Unfit(_)))
+        else {
             self.interpreters.unfit = None;
             return;
         };
@@ -158,7 +159,7 @@ impl Owner {
             Some(now) => self.interpreters.of.insert(uri.clone(), now.clone()),
             None => self.interpreters.of.remove(&uri),
         };
-        let forgotten = unit.module.kernels.iter().filter(|kernel| Verdict::forget(kernel)).count();
+        let forgotten = unit.module.kernels.iter().filter(|kernel| FrontEndVerdict::forget(kernel)).count();
         drop(unit);
         if forgotten > 0 {
             self.show_again(&uri);
@@ -171,7 +172,7 @@ impl Owner {
         if !self.capabilities.pulls_diagnostics {
             self.unpublished.insert(uri.clone());
         } else if self.capabilities.refreshes_diagnostics {
-            self.client.send(Call::RefreshDiagnostics);
+            self.client.send(ClientCommand::RefreshDiagnostics);
         }
     }
 }

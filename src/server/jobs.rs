@@ -11,9 +11,9 @@ use std::time::{Duration, Instant};
 use tower_lsp::gen_lsp_types as lsp;
 
 use model::syntax::Span;
-use search::{Offer, Past, State, Subject, history};
+use search::{Offer, OptimizeScope, PastRun, RunState, history};
 
-use super::record::Recording;
+use super::record::RecordingProcess;
 use super::unit::Unit;
 
 /// Time limit for searches to stop when the server ends.
@@ -25,9 +25,9 @@ const HISTORY: Duration = Duration::from_secs(5);
 pub(super) struct Job {
     /// The text at the start of the search.
     pub(super) unit: Rc<Unit>,
-    pub(super) subject: Subject,
+    pub(super) subject: OptimizeScope,
     pub(super) cancelled: Arc<AtomicBool>,
-    pub(super) stage: Stage,
+    pub(super) stage: JobStage,
 }
 
 impl Job {
@@ -40,17 +40,17 @@ impl Job {
     pub(super) fn spans(&self) -> Vec<Span> {
         let module = &self.unit.module;
         match &self.subject {
-            Subject::Kernel(name) => module.kernel(name).into_iter().map(|kernel| kernel.span).collect(),
-            Subject::Function(name) => {
+            OptimizeScope::Kernel(name) => module.kernel(name).into_iter().map(|kernel| kernel.span).collect(),
+            OptimizeScope::Function(name) => {
                 let hosts = module.hosts.iter().filter(|host| host.qualname == *name).map(|host| host.span);
                 hosts.chain(module.kernels.iter().map(|kernel| kernel.span)).collect()
             }
-            Subject::File => module.kernels.iter().map(|kernel| kernel.span).collect(),
+            OptimizeScope::File => module.kernels.iter().map(|kernel| kernel.span).collect(),
         }
     }
 }
 
-pub(super) enum Stage {
+pub(super) enum JobStage {
     Searching,
     /// The user was asked whether to apply the offer.
     Asking(Box<Offer>),
@@ -64,9 +64,9 @@ pub(super) enum Stage {
 /// All searches and recordings.
 pub(super) struct Jobs {
     pub(super) jobs: HashMap<String, Job>,
-    recordings: HashMap<String, Recording>,
+    recordings: HashMap<String, RecordingProcess>,
     /// The runs of each workspace, and when they were read.
-    history: HashMap<PathBuf, (Instant, Vec<Past>)>,
+    history: HashMap<PathBuf, (Instant, Vec<PastRun>)>,
     count: usize,
     /// Each search and each recording holds a clone of this sender until it has ended.
     pub(super) running: mpsc::Sender<()>,
@@ -88,14 +88,14 @@ impl Jobs {
     }
 
     /// Adds a recording; its thread holds the sender until it has ended.
-    pub(super) fn begin_recording(&mut self, recording: Recording) -> (String, mpsc::Sender<()>) {
+    pub(super) fn begin_recording(&mut self, recording: RecordingProcess) -> (String, mpsc::Sender<()>) {
         let id = self.next_id("record");
         self.recordings.insert(id.clone(), recording);
         (id, self.running.clone())
     }
 
     /// Removes a recording that has ended.
-    pub(super) fn end_recording(&mut self, id: &str) -> Option<Recording> {
+    pub(super) fn end_recording(&mut self, id: &str) -> Option<RecordingProcess> {
         self.recordings.remove(id)
     }
 
@@ -109,21 +109,21 @@ impl Jobs {
         searches.chain(self.recordings.iter().map(|(id, recording)| (id, &recording.cancelled)))
     }
 
-    pub(super) fn set_stage(&mut self, id: &str, stage: Stage) {
+    pub(super) fn set_stage(&mut self, id: &str, stage: JobStage) {
         if let Some(job) = self.jobs.get_mut(id) {
             job.stage = stage;
         }
     }
 
     /// The last run that searched this, unless a process is still working on it.
-    pub(super) fn last_run(&mut self, workspace: &Path, file: &Path, subject: &Subject) -> Option<Past> {
+    pub(super) fn last_run(&mut self, workspace: &Path, file: &Path, subject: &OptimizeScope) -> Option<PastRun> {
         let known = self.history.get(workspace).filter(|(at, _)| at.elapsed() < HISTORY);
         if known.is_none() {
             self.history.insert(workspace.to_owned(), (Instant::now(), history(workspace)));
         }
         let (_, runs) = self.history.get(workspace)?;
         let mut own = runs.iter().filter(|past| past.file == file && past.subject == *subject);
-        own.next().filter(|past| past.state != State::Running).cloned()
+        own.next().filter(|past| past.state != RunState::Running).cloned()
     }
 
     /// Drops the cached lists of runs.
@@ -132,9 +132,9 @@ impl Jobs {
     }
 
     /// The name of the search in progress for this subject.
-    pub(super) fn searching(&self, uri: &lsp::Uri, subject: &Subject) -> Option<&String> {
+    pub(super) fn searching(&self, uri: &lsp::Uri, subject: &OptimizeScope) -> Option<&String> {
         let wanted =
-            |job: &Job| matches!(job.stage, Stage::Searching) && job.unit.uri == *uri && job.subject == *subject;
+            |job: &Job| matches!(job.stage, JobStage::Searching) && job.unit.uri == *uri && job.subject == *subject;
         self.jobs.iter().find(|(_, job)| wanted(job)).map(|(id, _)| id)
     }
 

@@ -1,6 +1,6 @@
 //! The language server over stdio: the only module that knows LSP.
 //!
-//! One thread, the [`owner`], holds all state and handles one [`Event`](event::Event) at a time, in the order of
+//! One thread, the [`owner`], holds all state and handles one [`Event`](event::ServerEvent) at a time, in the order of
 //! arrival. The protocol library (`tower-lsp-server`) only converts messages into events ([`backend`]); a request
 //! waits there for the owner's answer. Requests to the *client* run on a task of their own ([`client`]), and the
 //! answer comes back as an event, so the server never waits for a client that waits for the server.
@@ -29,23 +29,24 @@ mod hover;
 mod inlay_hints;
 mod inspect;
 mod interpreter;
+mod ipython_magics;
 mod jobs;
-mod magic;
-mod memory;
+mod kernel_writing;
+mod memory_writer;
 mod model;
 mod notebook;
 mod offer;
 mod optimize;
 mod owner;
-mod parent;
+mod parent_process;
 mod progress;
 mod record;
-mod remember;
 mod report;
 mod search;
 mod semantic_tokens;
 mod settings;
 mod signature_help;
+mod skill_memory;
 mod status;
 mod suppression;
 mod survey;
@@ -54,7 +55,6 @@ mod target;
 mod to_lsp;
 mod tools;
 mod unit;
-mod write;
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -65,9 +65,9 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tower_lsp::{LspService, Server};
 
 use backend::Backend;
-use event::Event;
+use event::ServerEvent;
+pub use memory_writer::MemoryNote;
 use owner::Owner;
-pub use remember::Note;
 pub use tools::Tools;
 
 /// Number of requests that may wait for their answer at once. A cancellation needs a free place too, so the limit
@@ -103,7 +103,7 @@ where
         .context("could not start the threads of the server")?;
     let shut_down = Arc::new(AtomicBool::new(false));
     let (events, inbox) = tokio::sync::mpsc::unbounded_channel();
-    let (calls, outbox) = client::Calls::new();
+    let (calls, outbox) = client::ClientSender::new();
     let (service, socket) = LspService::build(|client| {
         runtime.spawn(client::run(client, outbox, events.clone()));
         Backend::new(events.clone(), Arc::clone(&shut_down))
@@ -120,11 +120,11 @@ where
         .spawn(move || Owner::new(tools, for_owner, calls).run(inbox))
         .context("could not start the owner's thread")?;
 
-    let server = Server::new(framing::Reader::new(input), output, socket).concurrency_level(CONCURRENCY);
+    let server = Server::new(framing::FrameReader::new(input), output, socket).concurrency_level(CONCURRENCY);
     runtime.block_on(server.serve(service));
-    let _ = events.send(Event::Exit);
+    let _ = events.send(ServerEvent::Exit);
     let _ = owner.join();
-    remember::flush();
+    memory_writer::flush();
     // A thread that reads standard input cannot be interrupted, so it is left running.
     runtime.shutdown_background();
     Ok(if shut_down.load(Ordering::SeqCst) { ExitCode::SUCCESS } else { ExitCode::FAILURE })

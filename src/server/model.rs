@@ -15,21 +15,21 @@ use tower_lsp::gen_lsp_types as lsp;
 use tower_lsp::jsonrpc::{ErrorCode, Id, Request as Message};
 use tower_service::Service as _;
 
-use llm::{Answer, EditorModel, Finish, ModelError, Request, Usage};
+use llm::{EditorModel, Finish, ModelError, ModelRequest, ProviderReply, TokenUsage};
 
-use super::client::{Call, Calls};
+use super::client::{ClientCommand, ClientSender};
 
 const METHOD: &str = "warpsmith/model";
 /// Period of the check whether the search still wants the reply.
 const GLANCE: Duration = Duration::from_millis(50);
 
 /// The models of the client.
-pub(super) struct ClientModels(pub(super) Calls);
+pub(super) struct ClientModels(pub(super) ClientSender);
 
 /// A question to a model that is being sent to the client.
-pub(super) struct Asked {
+pub(super) struct PendingModelRequest {
     params: Value,
-    reply: mpsc::Sender<Result<Answer, ModelError>>,
+    reply: mpsc::Sender<Result<ProviderReply, ModelError>>,
     /// Resolves when the search no longer wants the reply.
     over: oneshot::Receiver<()>,
 }
@@ -56,12 +56,12 @@ impl EditorModel for ClientModels {
     fn complete(
         &self,
         model: Option<&str>,
-        request: &Request,
+        request: &ModelRequest,
         cancelled: &dyn Fn() -> bool,
-    ) -> Result<Answer, ModelError> {
+    ) -> Result<ProviderReply, ModelError> {
         let (reply, replied) = mpsc::channel();
         let (wanted, over) = oneshot::channel();
-        self.0.send(Call::AskModel(Asked { params: params(model, request), reply, over }));
+        self.0.send(ClientCommand::AskModel(PendingModelRequest { params: params(model, request), reply, over }));
         let answer = loop {
             match replied.recv_timeout(GLANCE) {
                 Ok(answer) => break answer,
@@ -75,7 +75,7 @@ impl EditorModel for ClientModels {
     }
 }
 
-fn params(model: Option<&str>, request: &Request) -> Value {
+fn params(model: Option<&str>, request: &ModelRequest) -> Value {
     let messages: Vec<Value> =
         request.messages.iter().map(|part| json!({ "role": part.role.name(), "text": part.text })).collect();
     json!({
@@ -93,8 +93,8 @@ fn failed(why: impl Into<String>, is_lasting: bool) -> ModelError {
 }
 
 /// Asks the client, until it has answered or the search no longer wants the reply.
-pub(super) async fn ask(mut client: tower_lsp::Client, asked: Asked) {
-    let Asked { params, reply, over } = asked;
+pub(super) async fn ask(mut client: tower_lsp::Client, asked: PendingModelRequest) {
+    let PendingModelRequest { params, reply, over } = asked;
     let id = client.next_request_id();
     let message = Message::build(METHOD).id(id.clone()).params(params).finish();
     tokio::select! {
@@ -112,7 +112,7 @@ pub(super) async fn ask(mut client: tower_lsp::Client, asked: Asked) {
     }
 }
 
-fn answer(result: tower_lsp::jsonrpc::Result<Value>) -> Result<Answer, ModelError> {
+fn answer(result: tower_lsp::jsonrpc::Result<Value>) -> Result<ProviderReply, ModelError> {
     let value = result.map_err(|error| {
         let is_lasting = error.code != ErrorCode::InternalError;
         failed(error.message, is_lasting)
@@ -123,6 +123,6 @@ fn answer(result: tower_lsp::jsonrpc::Result<Value>) -> Result<Answer, ModelErro
         Ending::Stop => Finish::Stop,
         Ending::Length => Finish::Length,
     };
-    let usage = input.zip(output).map(|(input, output)| Usage { input, output, cached: 0, estimated: false });
-    Ok(Answer { text, finish, usage })
+    let usage = input.zip(output).map(|(input, output)| TokenUsage { input, output, cached: 0, estimated: false });
+    Ok(ProviderReply { text, finish, usage })
 }

@@ -7,8 +7,8 @@ use tower_lsp::gen_lsp_types as lsp;
 
 use model::syntax::{Document, Encoding, Source};
 
-use super::unit::{Part, Unit};
-use super::{from_lsp, magic};
+use super::unit::{Unit, UnitDocument};
+use super::{from_lsp, ipython_magics};
 use crate::workspace::Workspace;
 
 /// An open notebook.
@@ -96,8 +96,8 @@ impl Notebook {
             for cell in &self.cells {
                 let Some((version, document)) = &cell.text else { continue };
                 let text = document.text();
-                parts.push(Part::at(joined.len(), cell.uri.clone(), *version, &text));
-                joined.push_str(&magic::blank(&text));
+                parts.push(UnitDocument::at(joined.len(), cell.uri.clone(), *version, &text));
+                joined.push_str(&ipython_magics::blank(&text));
                 joined.push('\n');
             }
             let before = self.before.take();

@@ -1,6 +1,6 @@
 //! Optimization jobs: a search on a thread of its own, its progress in the editor, and its offer.
 //!
-//! Commands: [`OPTIMIZE`] takes `{uri, kernel}` or `{uri, function}`, optionally with the fields of [`Asked`], and
+//! Commands: [`OPTIMIZE`] takes `{uri, kernel}` or `{uri, function}`, optionally with the fields of [`OptimizeParams`], and
 //! answers at once with `{job}`; [`CANCEL`] takes `{job}`. The job's name is also the token of its progress, so
 //! `window/workDoneProgress/cancel` does the same.
 
@@ -18,21 +18,21 @@ use tower_lsp::jsonrpc::{Error, ErrorCode, Result};
 use judge::Devices;
 use rules::apply_edits;
 use runtime::python::cache_folder;
-use search::{Offer, OptimizeError, Outcome, Request, Subject, Work, resumable};
+use search::{Offer, OptimizeError, OptimizeScope, SearchAction, SearchOutcome, SearchRequest, resumable};
 
-use super::client::Call;
+use super::client::ClientCommand;
 use super::code_action::Readiness;
-use super::event::Event;
-use super::jobs::{Job, Stage};
-use super::memory::{DISPUTE, MUTE, REPRODUCER};
+use super::event::ServerEvent;
+use super::jobs::{Job, JobStage};
 use super::owner::Owner;
-use super::progress::Watcher;
+use super::progress::ProgressReporter;
 use super::record::RECORD;
 use super::report::REPORT;
-use super::search::Teller;
+use super::search::ProgressSender;
+use super::skill_memory::{DISPUTE, MUTE, REPRODUCER};
 use super::survey::RESOURCES;
 use super::unit::Unit;
-use super::{offer, to_lsp, write};
+use super::{kernel_writing, offer, to_lsp};
 
 /// The command that optimizes a kernel.
 pub(super) const OPTIMIZE: &str = "warpsmith.optimize";
@@ -44,7 +44,7 @@ const REQUEST_FAILED: ErrorCode = ErrorCode::ServerError(-32803);
 
 /// The argument of [`OPTIMIZE`].
 #[derive(Clone, Debug, Deserialize)]
-pub(super) struct Asked {
+pub(super) struct OptimizeParams {
     uri: lsp::Uri,
     kernel: Option<String>,
     /// The qualified name of a function; all kernels that it launches are optimized.
@@ -103,7 +103,7 @@ impl Owner {
     }
 
     /// Whether this can be optimized now.
-    pub(super) fn readiness(&mut self, unit: &Unit, subject: &Subject) -> Readiness {
+    pub(super) fn readiness(&mut self, unit: &Unit, subject: &OptimizeScope) -> Readiness {
         if let Some(id) = self.jobs.searching(&unit.uri, subject) {
             return Readiness::Running(id.clone());
         }
@@ -127,7 +127,7 @@ impl Owner {
     }
 
     /// Starts a search and returns the job's name, or asks the user for its settings and returns `None`.
-    fn start(&mut self, asked: Asked) -> Result<Option<String>> {
+    fn start(&mut self, asked: OptimizeParams) -> Result<Option<String>> {
         let unit = self.documents.unit(&asked.uri).ok_or_else(|| refused("open the file first".to_owned()))?;
         let subject = asked.subject(&unit)?;
         let name = subject.name().unwrap_or_default().to_owned();
@@ -142,38 +142,38 @@ impl Owner {
         if asked.ask {
             let text = format!("How long may the search for a faster `{name}` take?");
             let choices = CHOICES.iter().map(|(title, ..)| (*title).to_owned()).collect();
-            self.client.send(Call::AskSettings { text, choices, asked: Box::new(asked) });
+            self.client.send(ClientCommand::AskSettings { text, choices, asked: Box::new(asked) });
             return Ok(None);
         }
         let cancelled = Arc::new(AtomicBool::new(false));
-        let (mut watcher, states) = Watcher::new(Arc::clone(&cancelled), self.client.clone());
+        let (mut watcher, states) = ProgressReporter::new(Arc::clone(&cancelled), self.client.clone());
         watcher.takes_model = self.capabilities.takes_model;
         if self.capabilities.takes_search && !asked.measure {
-            let (teller, feed) = Teller::new(&unit.uri, &subject, request.settings.optimize.budget);
+            let (teller, feed) = ProgressSender::new(&unit.uri, &subject, request.settings.optimize.budget);
             watcher.teller = Some(teller);
-            self.client.send(Call::Search { job: id.clone(), feed });
+            self.client.send(ClientCommand::Search { job: id.clone(), feed });
         }
         if self.capabilities.progress {
             let what = if asked.measure { "Measuring" } else { "Optimizing" };
             let title = format!("{what} {name}");
-            self.client.send(Call::Progress { job: id.clone(), title, states });
+            self.client.send(ClientCommand::Progress { job: id.clone(), title, states });
         }
         self.search(&id, request, watcher).map_err(|error| refused(format!("could not start a thread: {error}")))?;
-        self.jobs.jobs.insert(id.clone(), Job { unit, subject, cancelled, stage: Stage::Searching });
+        self.jobs.jobs.insert(id.clone(), Job { unit, subject, cancelled, stage: JobStage::Searching });
         self.refresh_lenses();
         Ok(Some(id))
     }
 
     /// Starts the search with the duration that the user chose.
-    pub(super) fn settings_chosen(&mut self, asked: &Asked, choice: &str) {
+    pub(super) fn settings_chosen(&mut self, asked: &OptimizeParams, choice: &str) {
         let Some(&(_, budget, rewrites)) = CHOICES.iter().find(|(title, ..)| *title == choice) else { return };
-        let asked = Asked { ask: false, budget: Some(budget), rewrites: Some(rewrites), ..asked.clone() };
+        let asked = OptimizeParams { ask: false, budget: Some(budget), rewrites: Some(rewrites), ..asked.clone() };
         if let Err(error) = self.start(asked) {
             self.client.show(lsp::MessageType::Error, error.message.to_string());
         }
     }
 
-    fn request(&mut self, unit: &Unit, subject: &Subject, asked: &Asked) -> Option<Request> {
+    fn request(&mut self, unit: &Unit, subject: &OptimizeScope, asked: &OptimizeParams) -> Option<SearchRequest> {
         let workspace = self.root_of(unit);
         let resolved = self.resolved(unit);
         let mut settings = resolved.settings.clone();
@@ -181,11 +181,11 @@ impl Owner {
         let optimize = &mut settings.optimize;
         optimize.budget = asked.budget.or(of_run).unwrap_or(optimize.budget);
         optimize.rewrites = asked.rewrites.unwrap_or(optimize.rewrites);
-        Some(Request {
+        Some(SearchRequest {
             work: match (&asked.run, asked.measure) {
-                (Some(run), true) => Work::Measure(run.clone()),
-                (Some(run), false) => Work::GoOn(run.clone()),
-                (None, _) => Work::Search,
+                (Some(run), true) => SearchAction::Measure(run.clone()),
+                (Some(run), false) => SearchAction::GoOn(run.clone()),
+                (None, _) => SearchAction::Search,
             },
             file: unit.path.clone()?,
             text: unit.source.text().to_string(),
@@ -196,7 +196,7 @@ impl Owner {
         })
     }
 
-    fn search(&self, id: &str, request: Request, watcher: Watcher) -> std::io::Result<()> {
+    fn search(&self, id: &str, request: SearchRequest, watcher: ProgressReporter) -> std::io::Result<()> {
         let (optimize, events) = (Arc::clone(&self.tools.optimize), self.events.clone());
         let (id, running) = (id.to_owned(), self.jobs.running.clone());
         let run = move || {
@@ -213,16 +213,16 @@ impl Owner {
                 Err(OptimizeError::Declined(_)) => "nothing was run",
                 Err(OptimizeError::Failed(_)) => "failed",
             });
-            let _ = events.send(Event::JobEnded(id, result));
+            let _ = events.send(ServerEvent::JobEnded(id, result));
             drop(running);
         };
         std::thread::Builder::new().name("optimize".to_owned()).spawn(run).map(drop)
     }
 
     /// Handles the end of a search: tells the user, or offers the result.
-    pub(super) fn job_ended(&mut self, id: &str, result: std::result::Result<Outcome, OptimizeError>) {
+    pub(super) fn job_ended(&mut self, id: &str, result: std::result::Result<SearchOutcome, OptimizeError>) {
         // The search may have recorded launches.
-        if self.documents.look_around() {
+        if self.documents.refresh_imports() {
             self.check_all_again();
         }
         self.jobs.look_for_runs();
@@ -230,7 +230,7 @@ impl Owner {
         let Some(job) = self.jobs.jobs.get(id) else { return };
         let kernel = job.name().to_owned();
         match result {
-            Ok(Outcome { offer: Some(offer), .. }) => return self.offer(id, offer),
+            Ok(SearchOutcome { offer: Some(offer), .. }) => return self.offer(id, offer),
             Ok(outcome) => self.client.show(lsp::MessageType::Info, outcome.summary),
             Err(OptimizeError::Cancelled) => {}
             Err(OptimizeError::Declined(text)) => {
@@ -258,15 +258,15 @@ impl Owner {
             self.apply(id, &offer, true);
         } else {
             let text = format!("`{kernel}`: {label}. {}", offer::description(&offer));
-            self.client.send(Call::AskOffer { job: id.to_owned(), text });
-            self.jobs.set_stage(id, Stage::Asking(Box::new(offer)));
+            self.client.send(ClientCommand::AskOffer { job: id.to_owned(), text });
+            self.jobs.set_stage(id, JobStage::Asking(Box::new(offer)));
         }
     }
 
     /// Handles the user's answer to the question.
     pub(super) fn offer_answered(&mut self, id: &str, yes: bool) {
-        match self.jobs.jobs.get_mut(id).map(|job| std::mem::replace(&mut job.stage, Stage::Searching)) {
-            Some(Stage::Asking(offer)) if yes => self.apply(id, &offer, false),
+        match self.jobs.jobs.get_mut(id).map(|job| std::mem::replace(&mut job.stage, JobStage::Searching)) {
+            Some(JobStage::Asking(offer)) if yes => self.apply(id, &offer, false),
             _ => drop(self.jobs.jobs.remove(id)),
         }
     }
@@ -304,8 +304,8 @@ impl Owner {
             self.jobs.jobs.remove(id);
             return;
         };
-        self.client.send(Call::ApplyOffer { job: id.to_owned(), label: format!("{kernel}: {label}"), edit });
-        self.jobs.set_stage(id, Stage::Applying { text, was_asked: !confirm });
+        self.client.send(ClientCommand::ApplyOffer { job: id.to_owned(), label: format!("{kernel}: {label}"), edit });
+        self.jobs.set_stage(id, JobStage::Applying { text, was_asked: !confirm });
     }
 
     /// Opens the diff of a change that cannot be applied, so that the user can apply it by hand.
@@ -318,7 +318,7 @@ impl Owner {
         let write = move || {
             let folder = path.parent().map_or(Ok(()), std::fs::create_dir_all);
             match (folder.and_then(|()| std::fs::write(&path, diff)), lsp::Uri::from_file_path(&path)) {
-                (Ok(()), Ok(uri)) => client.send(Call::ShowDocument(uri)),
+                (Ok(()), Ok(uri)) => client.send(ClientCommand::ShowDocument(uri)),
                 (Err(error), _) => tracing::warn!(%error, "the change is not shown"),
                 _ => {}
             }
@@ -332,7 +332,7 @@ impl Owner {
     pub(super) fn offer_applied(&mut self, id: &str, result: std::result::Result<(), Option<String>>) {
         let Some(job) = self.jobs.jobs.remove(id) else { return };
         let name = job.name().to_owned();
-        let Stage::Applying { text, was_asked } = job.stage else { return };
+        let JobStage::Applying { text, was_asked } = job.stage else { return };
         let now = self.documents.unit(&job.unit.uri);
         let is_there = now.is_some_and(|now| **now.source.text() == text);
         tracing::info!(id, ?result, is_there, "the offer was answered");
@@ -347,22 +347,23 @@ impl Owner {
     }
 }
 
-impl Asked {
+impl OptimizeParams {
     /// The part of the file that the argument names.
-    fn subject(&self, unit: &Unit) -> Result<Subject> {
+    fn subject(&self, unit: &Unit) -> Result<OptimizeScope> {
         let module = &unit.module;
         let missing = |what: &str, name: &str| refused(format!("there is no {what} `{name}`"));
         match (&self.kernel, &self.function) {
             (Some(name), _) => {
-                let found = module.kernel(name).map(|kernel| Subject::Kernel(kernel.name.clone()));
+                let found = module.kernel(name).map(|kernel| OptimizeScope::Kernel(kernel.name.clone()));
                 found.ok_or_else(|| missing("kernel", name))
             }
             (None, Some(name)) => {
-                let is_there = module.hosts.iter().any(|host| host.qualname == *name) || write::is_writable(unit, name);
-                is_there.then(|| Subject::Function(name.clone())).ok_or_else(|| missing("function", name))
+                let is_there =
+                    module.hosts.iter().any(|host| host.qualname == *name) || kernel_writing::is_writable(unit, name);
+                is_there.then(|| OptimizeScope::Function(name.clone())).ok_or_else(|| missing("function", name))
             }
             (None, None) => match module.kernels.as_slice() {
-                [kernel] => Ok(Subject::Kernel(kernel.name.clone())),
+                [kernel] => Ok(OptimizeScope::Kernel(kernel.name.clone())),
                 kernels => Err(refused(format!("the file has {} kernels: name one", kernels.len()))),
             },
         }

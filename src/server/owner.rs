@@ -13,24 +13,24 @@ use tower_lsp::gen_lsp_types as lsp;
 
 use judge::Devices;
 use model::syntax::Encoding;
-use rules::Context;
-use rules::learned::Memory;
+use rules::RuleContext;
+use rules::learned::LearnedRules;
 
-use super::capabilities::{self, Client};
-use super::client::{Call, Calls};
+use super::capabilities::{self, ClientFeatures};
+use super::client::{ClientCommand, ClientSender};
 use super::compile::Compile;
 use super::documents::Documents;
-use super::event::{Event, Events, Reply};
+use super::event::{EventSender, ReplySender, ServerEvent};
 use super::inspect::INSPECT;
 use super::interpreter::Interpreters;
 use super::jobs::Jobs;
-use super::memory::Skills;
 use super::optimize::panic_text;
-use super::settings::{self, Resolved, Store};
-use super::status::Status;
+use super::settings::{self, FolderSettings, SettingsStore};
+use super::skill_memory::Skills;
+use super::status::ServerStatus;
 use super::tools::Tools;
 use super::unit::Unit;
-use super::{diagnostics, from_lsp, parent};
+use super::{diagnostics, from_lsp, parent_process};
 
 /// Patterns of the files whose changes the client reports.
 const WATCHED: [&str; 8] = [
@@ -47,15 +47,15 @@ const WATCHED: [&str; 8] = [
 /// A request for the diagnostics of a document, which waits until the queue is empty.
 struct Pull {
     params: lsp::DocumentDiagnosticParams,
-    reply: Reply<lsp::DocumentDiagnosticReport>,
+    reply: ReplySender<lsp::DocumentDiagnosticReport>,
 }
 
 /// All state of the server.
 pub(super) struct Owner {
     pub(super) tools: Tools,
-    pub(super) events: Events,
-    pub(super) client: Calls,
-    pub(super) capabilities: Client,
+    pub(super) events: EventSender,
+    pub(super) client: ClientSender,
+    pub(super) capabilities: ClientFeatures,
     pub(super) encoding: Encoding,
     pub(super) trusted: bool,
     pub(super) documents: Documents,
@@ -64,13 +64,13 @@ pub(super) struct Owner {
     pub(super) compile: Compile,
     pub(super) skills: Skills,
     pub(super) interpreters: Interpreters,
-    pub(super) settings: Store,
+    pub(super) settings: SettingsStore,
     pub(super) folders: Vec<lsp::Uri>,
     /// Whether the editor's settings are still to come; until then nothing is checked.
     pub(super) waits_for_settings: bool,
     /// Whether the client accepts the server's status, and the status that it was sent last.
     pub(super) tells_status: bool,
-    pub(super) status_told: Option<Status>,
+    pub(super) status_told: Option<ServerStatus>,
     /// Files and notebooks whose diagnostics are to be published.
     pub(super) unpublished: BTreeSet<lsp::Uri>,
     pulls: VecDeque<Pull>,
@@ -79,12 +79,12 @@ pub(super) struct Owner {
 
 impl Owner {
     /// Creates an owner without documents.
-    pub(super) fn new(tools: Tools, events: Events, client: Calls) -> Self {
+    pub(super) fn new(tools: Tools, events: EventSender, client: ClientSender) -> Self {
         Self {
             tools,
             events,
             client,
-            capabilities: Client::default(),
+            capabilities: ClientFeatures::default(),
             encoding: Encoding::Utf16,
             trusted: true,
             documents: Documents::default(),
@@ -93,7 +93,7 @@ impl Owner {
             compile: Compile::default(),
             skills: Skills::default(),
             interpreters: Interpreters::default(),
-            settings: Store::default(),
+            settings: SettingsStore::default(),
             folders: Vec::new(),
             waits_for_settings: false,
             tells_status: false,
@@ -105,11 +105,11 @@ impl Owner {
     }
 
     /// Handles events until the client is gone, and checks texts when no event is waiting.
-    pub(super) fn run(mut self, mut inbox: UnboundedReceiver<Event>) {
+    pub(super) fn run(mut self, mut inbox: UnboundedReceiver<ServerEvent>) {
         while let Some(event) = inbox.blocking_recv() {
             let mut next = Some(event);
             while let Some(event) = next {
-                if matches!(event, Event::Exit) {
+                if matches!(event, ServerEvent::Exit) {
                     return self.jobs.stop();
                 }
                 self.guarded(|owner| owner.handle(event));
@@ -138,30 +138,30 @@ impl Owner {
         }
     }
 
-    fn handle(&mut self, event: Event) {
+    fn handle(&mut self, event: ServerEvent) {
         match event {
-            Event::Initialize(params, reply) => answer(reply, || Ok(self.initialize(*params))),
-            Event::Initialized => self.initialized(),
-            Event::Shutdown(reply) => {
+            ServerEvent::Initialize(params, reply) => answer(reply, || Ok(self.initialize(*params))),
+            ServerEvent::Initialized => self.initialized(),
+            ServerEvent::Shutdown(reply) => {
                 self.jobs.cancel_all();
                 answer(reply, || Ok(()));
             }
-            Event::Exit => {} // taken by `run`
+            ServerEvent::Exit => {} // taken by `run`
 
-            Event::Open(params) => {
+            ServerEvent::Open(params) => {
                 let uri = params.text_document.uri.clone();
                 self.documents.open(params.text_document);
                 self.edited(uri);
             }
-            Event::Change(params) => {
+            ServerEvent::Change(params) => {
                 let uri = params.text_document.text_document_identifier.uri.clone();
                 if self.documents.change(params, self.encoding) {
                     self.edited(uri);
                 }
             }
-            Event::Save(uri) => {
+            ServerEvent::Save(uri) => {
                 // A client that watches files has reported it already when one of them was saved.
-                let has_news = self.documents.look_around();
+                let has_news = self.documents.refresh_imports();
                 self.read_memory_later();
                 let has_set = !self.capabilities.registers_watched_files && self.settings.reload();
                 if has_set || has_news {
@@ -174,40 +174,40 @@ impl Owner {
                 self.import_later(&uri);
                 self.survey_later(&uri);
             }
-            Event::Close(uri) => {
+            ServerEvent::Close(uri) => {
                 self.forget_kernels_of(&uri);
                 if self.documents.close(&uri) {
                     self.unpublished.remove(&uri);
                     self.clear(vec![uri]);
                 }
             }
-            Event::NotebookOpen(params) => {
+            ServerEvent::NotebookOpen(params) => {
                 let uri = params.notebook_document.uri.clone();
                 self.documents.open_notebook(params);
                 self.edited(uri);
             }
-            Event::NotebookChange(params) => {
+            ServerEvent::NotebookChange(params) => {
                 let uri = params.notebook_document.uri.clone();
                 if let Some(gone) = self.documents.change_notebook(params, self.encoding) {
                     self.clear(gone);
                     self.edited(uri);
                 }
             }
-            Event::NotebookClose(params) => {
+            ServerEvent::NotebookClose(params) => {
                 let uri = params.notebook_document.uri;
                 self.unpublished.remove(&uri);
                 let cells = self.documents.close_notebook(&uri);
                 self.clear(cells);
             }
 
-            Event::Folders(change) => {
+            ServerEvent::Folders(change) => {
                 self.folders.retain(|folder| !change.removed.iter().any(|removed| removed.uri == *folder));
                 self.folders.extend(change.added.into_iter().map(|added| added.uri));
                 self.configuration_changed(Value::Null);
             }
-            Event::ConfigurationChanged(value) => self.configuration_changed(value),
-            Event::WatchedFiles { settings } => {
-                let has_news = self.documents.look_around();
+            ServerEvent::ConfigurationChanged(value) => self.configuration_changed(value),
+            ServerEvent::WatchedFiles { settings } => {
+                let has_news = self.documents.refresh_imports();
                 if settings {
                     self.settings.forget();
                     self.forget_other_devices();
@@ -220,20 +220,20 @@ impl Owner {
                 }
             }
 
-            Event::Diagnostic(params, reply) => self.pulls.push_back(Pull { params, reply }),
-            Event::CodeAction(params, reply) => answer(reply, || Ok(Some(self.code_actions(&params)))),
-            Event::Question(question) => self.answer_question(question),
-            Event::Status(reply) => answer(reply, || Ok(self.status())),
-            Event::AboutRun(question, reply) => self.answer_about_run(question, reply),
-            Event::Command(params, reply) if params.command == INSPECT => self.inspect(params, reply),
-            Event::Command(params, reply) => answer(reply, || self.command(params)),
-            Event::CancelProgress(token) => {
+            ServerEvent::Diagnostic(params, reply) => self.pulls.push_back(Pull { params, reply }),
+            ServerEvent::CodeAction(params, reply) => answer(reply, || Ok(Some(self.code_actions(&params)))),
+            ServerEvent::Question(question) => self.answer_question(question),
+            ServerEvent::Status(reply) => answer(reply, || Ok(self.status())),
+            ServerEvent::AboutRun(question, reply) => self.answer_about_run(question, reply),
+            ServerEvent::Command(params, reply) if params.command == INSPECT => self.inspect(params, reply),
+            ServerEvent::Command(params, reply) => answer(reply, || self.command(params)),
+            ServerEvent::CancelProgress(token) => {
                 if let lsp::ProgressToken::String(job) = token {
                     self.jobs.cancel(&job);
                 }
             }
 
-            Event::Configuration(answers) => {
+            ServerEvent::Configuration(answers) => {
                 self.settings.set_client(answers);
                 let were_awaited = std::mem::replace(&mut self.waits_for_settings, false);
                 if !were_awaited {
@@ -242,34 +242,34 @@ impl Owner {
                     self.compile_all_later();
                 }
             }
-            Event::Quiet => self.quiet(),
-            Event::CompileNext => self.compile_next(),
-            Event::Compiler(number, heard) => self.hear_compiler(number, heard),
-            Event::ReviveCompiler => self.revive_compiler(),
-            Event::Memory(memory) => {
+            ServerEvent::Quiet => self.on_idle(),
+            ServerEvent::CompileNext => self.compile_next(),
+            ServerEvent::Compiler(number, heard) => self.handle_compiler_output(number, heard),
+            ServerEvent::ReviveCompiler => self.revive_compiler(),
+            ServerEvent::Memory(memory) => {
                 if self.take_memory(*memory) {
                     self.check_all_again();
                 }
             }
-            Event::Devices(devices) => {
+            ServerEvent::Devices(devices) => {
                 let is_there = devices.capability().is_some();
                 self.devices = Some(devices);
                 if is_there {
                     self.refresh_lenses();
                 }
             }
-            Event::RecordingEnded(id, result) => self.recording_ended(&id, result),
-            Event::JobEnded(id, result) => self.job_ended(&id, result),
-            Event::SettingsChosen(asked, choice) => self.settings_chosen(&asked, &choice),
-            Event::OfferAnswered(id, yes) => self.offer_answered(&id, yes),
-            Event::OfferApplied(id, result) => self.offer_applied(&id, result),
+            ServerEvent::RecordingEnded(id, result) => self.recording_ended(&id, result),
+            ServerEvent::JobEnded(id, result) => self.job_ended(&id, result),
+            ServerEvent::SettingsChosen(asked, choice) => self.settings_chosen(&asked, &choice),
+            ServerEvent::OfferAnswered(id, yes) => self.offer_answered(&id, yes),
+            ServerEvent::OfferApplied(id, result) => self.offer_applied(&id, result),
         }
         self.tell_problems();
         self.tell_status();
     }
 
     fn initialize(&mut self, params: lsp::InitializeParams) -> lsp::InitializeResult {
-        self.capabilities = Client::new(&params.capabilities);
+        self.capabilities = ClientFeatures::new(&params.capabilities);
         self.encoding = capabilities::negotiate_encoding(&params.capabilities);
         let options = settings::options(params.initialization_options);
         self.trusted = options.trusted;
@@ -290,7 +290,7 @@ impl Owner {
         // From now on: a client sends documents only after its settings can be asked for.
         self.waits_for_settings = self.capabilities.configuration;
         if let Some(id) = params.process_id {
-            parent::watch(id);
+            parent_process::watch_parent(id);
         }
         tracing::info!(client = ?params.client_info, encoding = ?self.encoding, "a client is there");
         capabilities::answer(&self.capabilities, self.encoding)
@@ -314,10 +314,10 @@ impl Owner {
             registrations.push(registration("workspace/didChangeWatchedFiles", json!({ "watchers": watchers })));
         }
         if !registrations.is_empty() {
-            self.client.send(Call::Register(registrations));
+            self.client.send(ClientCommand::Register(registrations));
         }
         let (find, events) = (Arc::clone(&self.tools.devices), self.events.clone());
-        let find = move || drop(events.send(Event::Devices(find())));
+        let find = move || drop(events.send(ServerEvent::Devices(find())));
         if let Err(error) = std::thread::Builder::new().name("devices".to_owned()).spawn(find) {
             self.devices = Some(Devices::Missing(format!("could not look for CUDA devices: {error}")));
         }
@@ -326,7 +326,7 @@ impl Owner {
     fn ask_for_settings(&mut self) {
         if self.capabilities.configuration {
             let scopes = self.folders.iter().cloned().map(Some).chain([None]).collect();
-            self.client.send(Call::Configuration(scopes));
+            self.client.send(ClientCommand::Configuration(scopes));
         }
     }
 
@@ -362,10 +362,10 @@ impl Owner {
         if !self.capabilities.pulls_diagnostics {
             self.unpublished.extend(self.documents.all());
         } else if self.capabilities.refreshes_diagnostics {
-            self.client.send(Call::RefreshDiagnostics);
+            self.client.send(ClientCommand::RefreshDiagnostics);
         }
         if self.capabilities.refreshes_hints {
-            self.client.send(Call::RefreshHints);
+            self.client.send(ClientCommand::RefreshHints);
         }
     }
 
@@ -428,8 +428,9 @@ impl Owner {
             let is_excluded = unit.path.as_deref().is_some_and(|path| resolved.excludes(path));
             let check = Arc::clone(&self.tools.check);
             let findings = self.guarded(|owner| {
-                let memory = if resolved.settings.memory.enabled { &owner.skills.memory } else { Memory::empty() };
-                let context = Context::new(&unit.source, &unit.module, resolved.target);
+                let memory =
+                    if resolved.settings.memory.enabled { &owner.skills.memory } else { LearnedRules::empty() };
+                let context = RuleContext::new(&unit.source, &unit.module, resolved.target);
                 let context = context.at(unit.path.as_deref()).with_memory(memory);
                 if is_excluded { Vec::new() } else { check(&context, &resolved.selection) }
             });
@@ -439,11 +440,11 @@ impl Owner {
     }
 
     /// The settings of a unit.
-    pub(super) fn resolved(&mut self, unit: &Unit) -> Rc<Resolved> {
+    pub(super) fn resolved(&mut self, unit: &Unit) -> Rc<FolderSettings> {
         let workspace = self.workspace_of(&unit.uri).cloned();
         let root = self.root_of(unit);
         let folder = unit.path.as_deref().and_then(Path::parent).unwrap_or(&root);
-        let place = settings::Place { folder, root: &root, workspace: workspace.as_ref() };
+        let place = settings::DocumentLocation { folder, root: &root, workspace: workspace.as_ref() };
         self.settings.at(&place, &self.tools)
     }
 
@@ -472,7 +473,7 @@ impl Owner {
 }
 
 /// Answers a request, unless the client has cancelled it.
-pub(super) fn answer<T>(reply: Reply<T>, result: impl FnOnce() -> tower_lsp::jsonrpc::Result<T>) {
+pub(super) fn answer<T>(reply: ReplySender<T>, result: impl FnOnce() -> tower_lsp::jsonrpc::Result<T>) {
     if reply.is_closed() {
         tracing::debug!("a request was cancelled before it was answered");
         return;

@@ -9,18 +9,18 @@ use tokio::sync::watch;
 use tower_lsp::gen_lsp_types as lsp;
 
 use llm::EditorModel;
-use search::{Changed, Observer, Progress, Report};
+use search::{Observer, Progress, Report, ReportChange};
 
-use super::client::{Call, Calls};
+use super::client::{ClientCommand, ClientSender};
 use super::model::ClientModels;
-use super::search::Teller;
+use super::search::ProgressSender;
 
 /// Least time between two reports: at most ten a second.
 const PERIOD: Duration = Duration::from_millis(100);
 
 /// The state that is shown.
 #[derive(Clone, Debug, Default)]
-pub(super) enum State {
+pub(super) enum ProgressState {
     /// The job has begun.
     #[default]
     Begun,
@@ -33,26 +33,26 @@ pub(super) enum State {
 /// The observer of a search for the editor: it forwards the progress and the user's request to stop.
 ///
 /// The progress in the editor ends when the watcher is dropped, however the search ends.
-pub(super) struct Watcher {
-    states: watch::Sender<State>,
+pub(super) struct ProgressReporter {
+    states: watch::Sender<ProgressState>,
     cancelled: Arc<AtomicBool>,
-    client: Calls,
+    client: ClientSender,
     /// The sender of news for clients that draw the search.
-    pub(super) teller: Option<Teller>,
+    pub(super) teller: Option<ProgressSender>,
     /// Whether the client lets searches ask its language models.
     pub(super) takes_model: bool,
 }
 
-impl Watcher {
+impl ProgressReporter {
     /// Creates a watcher that stops the search once `cancelled` is set, and the receiver of its states.
-    pub(super) fn new(cancelled: Arc<AtomicBool>, client: Calls) -> (Self, watch::Receiver<State>) {
-        let (states, receiver) = watch::channel(State::Begun);
+    pub(super) fn new(cancelled: Arc<AtomicBool>, client: ClientSender) -> (Self, watch::Receiver<ProgressState>) {
+        let (states, receiver) = watch::channel(ProgressState::Begun);
         (Self { states, cancelled, client, teller: None, takes_model: false }, receiver)
     }
 
     /// Ends the progress with a short message.
     pub(super) fn end(self, message: &str) {
-        self.states.send_replace(State::Ended(message.to_owned()));
+        self.states.send_replace(ProgressState::Ended(message.to_owned()));
     }
 }
 
@@ -63,15 +63,15 @@ const DO_NOT_RUN: &str = "Cancel";
 const SEND: &str = "Send";
 const DO_NOT_SEND: &str = "Search without it";
 
-impl Observer for Watcher {
+impl Observer for ProgressReporter {
     fn progress(&self, progress: &Progress) {
-        self.states.send_replace(State::Running(progress.clone()));
+        self.states.send_replace(ProgressState::Running(progress.clone()));
         if let Some(teller) = &self.teller {
             teller.progress(progress);
         }
     }
 
-    fn noted(&self, report: &Report, changed: Changed) {
+    fn noted(&self, report: &Report, changed: ReportChange) {
         if let Some(teller) = &self.teller {
             teller.noted(report, changed);
         }
@@ -94,11 +94,11 @@ impl Observer for Watcher {
     }
 }
 
-impl Watcher {
+impl ProgressReporter {
     /// Asks the user and waits for the answer.
     fn ask(&self, question: &str, actions: [&'static str; 2]) -> bool {
         let (answer, answered) = mpsc::channel();
-        self.client.send(Call::Confirm { text: question.to_owned(), actions, answer });
+        self.client.send(ClientCommand::Confirm { text: question.to_owned(), actions, answer });
         while !self.cancelled() {
             match answered.recv_timeout(PERIOD) {
                 Ok(yes) => return yes,
@@ -112,7 +112,12 @@ impl Watcher {
 
 /// Shows progress under the token `job` until the watcher is dropped. Shows nothing when the client does not accept
 /// it.
-pub(super) async fn show(client: tower_lsp::Client, job: String, title: String, mut states: watch::Receiver<State>) {
+pub(super) async fn show(
+    client: tower_lsp::Client,
+    job: String,
+    title: String,
+    mut states: watch::Receiver<ProgressState>,
+) {
     let token = lsp::ProgressToken::String(job); // a string: Zed knows no other
     if let Err(error) = client.create_work_done_progress(token.clone()).await {
         tracing::info!(%error, "the client shows no progress");
@@ -121,14 +126,14 @@ pub(super) async fn show(client: tower_lsp::Client, job: String, title: String, 
     let progress = client.progress(token, title).with_cancel_button().with_percentage(0).begin().await;
     while states.changed().await.is_ok() {
         let state = states.borrow_and_update().clone();
-        let State::Running(state) = state else { continue };
+        let ProgressState::Running(state) = state else { continue };
         progress.report_with_message(state.to_string(), percentage(state.fraction), None).await;
         tokio::time::sleep(PERIOD).await;
     }
     let last = states.borrow().clone();
     match last {
-        State::Ended(message) => progress.finish_with_message(message).await,
-        State::Begun | State::Running(_) => progress.finish().await,
+        ProgressState::Ended(message) => progress.finish_with_message(message).await,
+        ProgressState::Begun | ProgressState::Running(_) => progress.finish().await,
     }
 }
 

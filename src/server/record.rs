@@ -19,14 +19,14 @@ use judge::Devices;
 use model::kernel::main_guard;
 use model::syntax::Span;
 use search::{Observer, Progress};
-use workload::{Recorded, RecordingError, Run, ToRecord, describe, last_lines};
+use workload::{RecordRequest, RecordedCommand, RecordingError, RecordingResult, describe, last_lines};
 
-use super::client::Call;
-use super::code_action::Place;
-use super::event::Event;
+use super::client::ClientCommand;
+use super::code_action::ActionRequest;
+use super::event::ServerEvent;
 use super::optimize::{CANCEL, panic_text, refused};
 use super::owner::Owner;
-use super::progress::Watcher;
+use super::progress::ProgressReporter;
 use super::unit::Unit;
 
 /// The command that records a workload.
@@ -36,14 +36,14 @@ pub(super) const RECORD: &str = "warpsmith.record";
 const SHOWN: usize = 5;
 
 #[derive(Deserialize)]
-pub(super) struct Arguments {
+pub(super) struct RecordParams {
     uri: lsp::Uri,
     #[serde(default)]
     again: bool,
 }
 
 /// A program that runs under the recorder.
-pub(super) struct Recording {
+pub(super) struct RecordingProcess {
     /// The file whose calls are recorded.
     pub(super) uri: lsp::Uri,
     /// The command as it is shown to the user.
@@ -59,7 +59,7 @@ pub(super) fn kind() -> lsp::CodeActionKind {
 impl Owner {
     /// The actions that record a workload of the file: at kernels, at functions that launch them, and where the
     /// file runs itself.
-    pub(super) fn record_actions(&mut self, place: &Place<'_>) -> Vec<lsp::CodeAction> {
+    pub(super) fn record_actions(&mut self, place: &ActionRequest<'_>) -> Vec<lsp::CodeAction> {
         let unit = place.unit;
         let guard = main_guard(&unit.source);
         let Some(here) = unit.span(place.uri, place.range, place.encoding) else { return Vec::new() };
@@ -100,7 +100,7 @@ impl Owner {
     }
 
     /// The command that recorded calls of a file last, unless it just runs the file.
-    fn other_run(&self, path: &Path) -> Option<Run> {
+    fn other_run(&self, path: &Path) -> Option<RecordedCommand> {
         let run = self.documents.run_of(path)?;
         let path = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         let is_file = |word: &String| std::fs::canonicalize(run.folder.join(word)).is_ok_and(|file| file == path);
@@ -129,7 +129,7 @@ impl Owner {
     }
 
     /// Runs the file, or the command that recorded its calls last.
-    pub(super) fn start_recording(&mut self, arguments: Arguments) -> Result<String> {
+    pub(super) fn start_recording(&mut self, arguments: RecordParams) -> Result<String> {
         let unit = self.documents.unit(&arguments.uri).ok_or_else(|| refused("open the file first".to_owned()))?;
         self.may_record(&unit).map_err(refused)?;
         if self.jobs.recording(&unit.uri).is_some() {
@@ -137,12 +137,12 @@ impl Owner {
         }
         let (to_record, shown) = self.what_to_run(&unit, arguments.again).map_err(refused)?;
         let cancelled = Arc::new(AtomicBool::new(false));
-        let (watcher, states) = Watcher::new(Arc::clone(&cancelled), self.client.clone());
+        let (watcher, states) = ProgressReporter::new(Arc::clone(&cancelled), self.client.clone());
         let title = format!("Recording {shown}");
-        let recording = Recording { uri: unit.uri.clone(), shown, cancelled };
+        let recording = RecordingProcess { uri: unit.uri.clone(), shown, cancelled };
         let (id, running) = self.jobs.begin_recording(recording);
         if self.capabilities.progress {
-            self.client.send(Call::Progress { job: id.clone(), title, states });
+            self.client.send(ClientCommand::Progress { job: id.clone(), title, states });
         }
         let memory = self.resolved(&unit).settings.memory.clone();
         let (record, events, job) = (Arc::clone(&self.tools.record), self.events.clone(), id.clone());
@@ -161,7 +161,7 @@ impl Owner {
                 Err(RecordingError::Cancelled) => "stopped",
                 Err(_) => "failed",
             });
-            let _ = events.send(Event::RecordingEnded(job, result));
+            let _ = events.send(ServerEvent::RecordingEnded(job, result));
             drop(running);
         };
         if let Err(error) = std::thread::Builder::new().name("record".to_owned()).spawn(work) {
@@ -172,7 +172,7 @@ impl Owner {
     }
 
     /// The command to run, and its text for the user.
-    fn what_to_run(&mut self, unit: &Unit, again: bool) -> std::result::Result<(ToRecord, String), String> {
+    fn what_to_run(&mut self, unit: &Unit, again: bool) -> std::result::Result<(RecordRequest, String), String> {
         let resolved = self.resolved(unit);
         let (Some(path), Some(environment)) = (unit.path.clone(), resolved.environment.as_ref()) else {
             return Err("the file has no place or no interpreter".to_owned());
@@ -187,16 +187,16 @@ impl Owner {
             (vec![python.clone().into_os_string(), path.into_os_string()], folder, format!("python {name}"))
         };
         let device = self.devices.as_ref().and_then(|devices| devices.name().ok()).unwrap_or_default();
-        let (workspace, limits) = (self.root_of(unit), store::Limits::from(&resolved.settings.workloads));
-        Ok((ToRecord { workspace, folder, command, python, device, quiet: true, limits, entry: None }, shown))
+        let (workspace, limits) = (self.root_of(unit), store::RetentionLimits::from(&resolved.settings.workloads));
+        Ok((RecordRequest { workspace, folder, command, python, device, quiet: true, limits, entry: None }, shown))
     }
 
     /// Handles the end of a program: shows what was recorded.
-    pub(super) fn recording_ended(&mut self, id: &str, result: std::result::Result<Recorded, RecordingError>) {
-        if self.documents.look_around() {
+    pub(super) fn recording_ended(&mut self, id: &str, result: std::result::Result<RecordingResult, RecordingError>) {
+        if self.documents.refresh_imports() {
             self.check_all_again();
         }
-        let Some(Recording { shown, .. }) = self.jobs.end_recording(id) else { return };
+        let Some(RecordingProcess { shown, .. }) = self.jobs.end_recording(id) else { return };
         let (kind, text) = match result {
             Err(RecordingError::Cancelled) => return,
             Err(error) => (lsp::MessageType::Error, format!("`{shown}` could not be recorded: {error}")),
@@ -207,7 +207,7 @@ impl Owner {
 }
 
 /// The message about a recording, with its severity.
-fn told(recorded: &Recorded, shown: &str) -> (lsp::MessageType, String) {
+fn told(recorded: &RecordingResult, shown: &str) -> (lsp::MessageType, String) {
     let is_failed = recorded.status != Some(0);
     let failure = format!("`{shown}` failed: {}", last_lines(&recorded.output));
     let left_out: Vec<String> = recorded.left_out.iter().take(SHOWN).map(ToString::to_string).collect();
@@ -237,7 +237,7 @@ fn told(recorded: &Recorded, shown: &str) -> (lsp::MessageType, String) {
 
 /// The words of a command that is run again. A bare `python` is replaced by the project's interpreter, because the
 /// server does not know which one the user's shell has.
-fn command(run: &Run, python: &Path) -> Vec<OsString> {
+fn command(run: &RecordedCommand, python: &Path) -> Vec<OsString> {
     let mut words: Vec<OsString> = run.words.iter().map(OsString::from).collect();
     if let (Some(first), Some(word)) = (run.words.first(), words.first_mut()) {
         if first.contains('/') {
@@ -250,7 +250,7 @@ fn command(run: &Run, python: &Path) -> Vec<OsString> {
 }
 
 /// A command for the user, with only the file name of the program.
-fn shown(run: &Run) -> String {
+fn shown(run: &RecordedCommand) -> String {
     let program = run.words.first().map(Path::new).and_then(Path::file_name).unwrap_or_default();
     let rest = run.words.iter().skip(1).map(String::as_str);
     std::iter::once(&*program.to_string_lossy()).chain(rest).collect::<Vec<_>>().join(" ")

@@ -10,9 +10,9 @@ use tower_lsp::gen_lsp_types as lsp;
 use tower_lsp::jsonrpc::{Error, Result};
 
 use runtime::python::cache_folder;
-use search::{Past, Report, Subject};
+use search::{OptimizeScope, PastRun, Report};
 
-use super::client::Call;
+use super::client::ClientCommand;
 use super::optimize::{read, refused};
 use super::owner::Owner;
 use super::unit::Unit;
@@ -29,7 +29,7 @@ struct Arguments {
 
 impl Owner {
     /// The last search of this subject, in this server or elsewhere.
-    pub(super) fn last_run(&mut self, unit: &Unit, subject: &Subject) -> Option<Past> {
+    pub(super) fn last_run(&mut self, unit: &Unit, subject: &OptimizeScope) -> Option<PastRun> {
         let workspace = self.root_of(unit);
         self.jobs.last_run(&workspace, unit.path.as_deref()?, subject)
     }
@@ -39,7 +39,7 @@ impl Owner {
     pub(super) fn report_command(&mut self, argument: Value) -> Result<Option<Value>> {
         let Arguments { uri, kernel, run } = read(argument)?;
         let unit = self.documents.unit(&uri).ok_or_else(|| refused("open the file first".to_owned()))?;
-        let last = || self.last_run(&unit, &Subject::Kernel(kernel?)).map(|past| past.run);
+        let last = || self.last_run(&unit, &OptimizeScope::Kernel(kernel?)).map(|past| past.run);
         let Some(run) = run.or_else(last) else {
             return Err(refused(
                 "no search of this kernel has ended yet; `warpsmith report --list` lists all".to_owned(),
@@ -51,7 +51,7 @@ impl Owner {
         let work = move || match page(&workspace, &run) {
             Err(text) => client.show(lsp::MessageType::Error, text),
             Ok(path) => match lsp::Uri::from_file_path(&path).ok().filter(|_| can_open) {
-                Some(uri) => client.send(Call::ShowPage(uri)),
+                Some(uri) => client.send(ClientCommand::ShowPage(uri)),
                 None => client.show(lsp::MessageType::Info, format!("the report is in {}", path.display())),
             },
         };

@@ -15,9 +15,11 @@ use tokio::sync::Notify;
 use tower_lsp::gen_lsp_types as lsp;
 use tower_lsp::jsonrpc::Result;
 
-use search::{Changed, Confirmation, Detail, OptimizeError, Outcome, Progress, Report, Subject, Tried};
+use search::{
+    Confirmation, Detail, OptimizeError, OptimizeScope, Progress, Report, ReportChange, SearchOutcome, TriedCandidate,
+};
 
-use super::event::Reply;
+use super::event::ReplySender;
 use super::optimize::refused;
 use super::owner::{Owner, answer};
 
@@ -43,7 +45,7 @@ impl lsp::Notification for SearchNotification {
 
 /// The parameters of the request about a run.
 #[derive(Debug, Deserialize)]
-pub(super) struct Question {
+pub(super) struct RunQuery {
     /// A file of the run's workspace.
     uri: lsp::Uri,
     run: String,
@@ -56,7 +58,7 @@ pub(super) struct Question {
 struct News {
     started: Option<Value>,
     begun: Option<Value>,
-    candidates: BTreeMap<usize, Tried>,
+    candidates: BTreeMap<usize, TriedCandidate>,
     confirmations: Vec<Value>,
     progress: Option<Progress>,
     ended: Option<Value>,
@@ -64,18 +66,18 @@ struct News {
 
 /// A queue of news from a search's thread to the client.
 #[derive(Default)]
-pub(super) struct Feed {
+pub(super) struct ProgressFeed {
     news: Mutex<News>,
     changed: Notify,
 }
 
 /// The search's end of a feed. The feed ends when it is dropped.
-pub(super) struct Teller(Arc<Feed>);
+pub(super) struct ProgressSender(Arc<ProgressFeed>);
 
-impl Teller {
+impl ProgressSender {
     /// Creates both ends, for a search of something in a file.
-    pub(super) fn new(uri: &lsp::Uri, subject: &Subject, budget: f64) -> (Self, Arc<Feed>) {
-        let feed = Arc::new(Feed::default());
+    pub(super) fn new(uri: &lsp::Uri, subject: &OptimizeScope, budget: f64) -> (Self, Arc<ProgressFeed>) {
+        let feed = Arc::new(ProgressFeed::default());
         feed.add(|news| {
             let name = cut(subject.name().unwrap_or("the file"));
             news.started = Some(json!({ "uri": uri, "name": name, "subject": subject, "budget": budget }));
@@ -89,9 +91,9 @@ impl Teller {
     }
 
     /// Adds a change of the report.
-    pub(super) fn noted(&self, report: &Report, changed: Changed) {
+    pub(super) fn noted(&self, report: &Report, changed: ReportChange) {
         self.0.add(|news| match changed {
-            Changed::All => {
+            ReportChange::All => {
                 let calls: Vec<String> = report.calls.iter().take(CALLS).map(|call| cut(call)).collect();
                 let (run, environment) = (&report.run, cut(&report.environment));
                 news.begun =
@@ -99,30 +101,30 @@ impl Teller {
                 report.candidates.iter().for_each(|tried| news.tried(tried));
                 news.confirmations = report.confirmations.iter().map(confirmation).collect();
             }
-            Changed::Candidate(place) => {
+            ReportChange::Candidate(place) => {
                 report.candidates.iter().skip(place).take(1).for_each(|tried| news.tried(tried))
             }
-            Changed::Confirmed => news.confirmations.extend(report.confirmations.last().map(confirmation)),
-            // The reason of the end is known only in [`Teller::end`].
-            Changed::Ended => {}
+            ReportChange::Confirmed => news.confirmations.extend(report.confirmations.last().map(confirmation)),
+            // The reason of the end is known only in [`ProgressSender::end`].
+            ReportChange::Ended => {}
         });
     }
 
     /// Adds the result of the search.
-    pub(super) fn end(&self, result: &std::result::Result<Outcome, OptimizeError>) {
+    pub(super) fn end(&self, result: &std::result::Result<SearchOutcome, OptimizeError>) {
         let (how, summary) = match result {
             Ok(outcome) => ("over", outcome.summary.clone()),
             Err(OptimizeError::Cancelled) => ("stopped", "It was stopped.".to_owned()),
             Err(OptimizeError::Declined(why)) => ("failed", format!("Nothing was run: {why}")),
             Err(OptimizeError::Failed(why)) => ("failed", why.clone()),
         };
-        let offer = matches!(result, Ok(Outcome { offer: Some(_), .. }));
+        let offer = matches!(result, Ok(SearchOutcome { offer: Some(_), .. }));
         let summary = cut(&summary);
         self.0.add(|news| news.ended = Some(json!({ "how": how, "summary": summary, "offer": offer })));
     }
 }
 
-impl Drop for Teller {
+impl Drop for ProgressSender {
     fn drop(&mut self) {
         let crashed = || json!({ "how": "failed", "summary": "It ended without a result.", "offer": false });
         self.0.add(|news| {
@@ -132,12 +134,12 @@ impl Drop for Teller {
 }
 
 impl News {
-    fn tried(&mut self, tried: &Tried) {
+    fn tried(&mut self, tried: &TriedCandidate) {
         self.candidates.insert(tried.id, short(tried.clone()));
     }
 }
 
-impl Feed {
+impl ProgressFeed {
     fn news(&self) -> MutexGuard<'_, News> {
         self.news.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -180,7 +182,7 @@ impl Feed {
 }
 
 /// Sends the news of a search to the client until it has ended.
-pub(super) async fn tell(client: tower_lsp::Client, job: String, feed: Arc<Feed>) {
+pub(super) async fn tell(client: tower_lsp::Client, job: String, feed: Arc<ProgressFeed>) {
     loop {
         feed.changed.notified().await;
         let (told, is_last) = feed.take(&job);
@@ -194,7 +196,7 @@ pub(super) async fn tell(client: tower_lsp::Client, job: String, feed: Arc<Feed>
 
 impl Owner {
     /// Answers a request about a run on another thread, because the run has to be read.
-    pub(super) fn answer_about_run(&self, question: Question, reply: Reply<Value>) {
+    pub(super) fn answer_about_run(&self, question: RunQuery, reply: ReplySender<Value>) {
         let workspace = self.root_at(&question.uri, super::from_lsp::path(&question.uri).as_deref());
         let work = move || answer(reply, || about_run(&workspace, &question));
         // Without a thread the reply is dropped, which answers the request with an error.
@@ -204,7 +206,7 @@ impl Owner {
     }
 }
 
-fn about_run(workspace: &Path, question: &Question) -> Result<Value> {
+fn about_run(workspace: &Path, question: &RunQuery) -> Result<Value> {
     let unreadable = |error: search::JournalError| refused(error.to_string());
     if let Some(id) = question.candidate {
         let detail = Detail::of(workspace, &question.run, id).map_err(unreadable)?;
@@ -218,9 +220,9 @@ fn about_run(workspace: &Path, question: &Question) -> Result<Value> {
 }
 
 /// A candidate with its long texts cut.
-fn short(tried: Tried) -> Tried {
+fn short(tried: TriedCandidate) -> TriedCandidate {
     let (kind, change, reason) = (cut(&tried.kind), cut(&tried.change), tried.reason.as_deref().map(cut));
-    Tried { kind, change, reason, ..tried }
+    TriedCandidate { kind, change, reason, ..tried }
 }
 
 /// A confirmation without its checks, which are in the whole report at the end.

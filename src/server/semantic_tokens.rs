@@ -3,7 +3,7 @@
 use tower_lsp::gen_lsp_types as lsp;
 
 use ide::tokens::{Token, TokenKind, tokens};
-use model::api::Target;
+use model::api::TritonTarget;
 use model::syntax::{Encoding, Span};
 
 use super::unit::Unit;
@@ -24,7 +24,7 @@ pub(super) fn legend() -> lsp::SemanticTokensLegend {
 /// servers.
 pub(super) fn of_document(
     unit: &Unit,
-    target: Target,
+    target: TritonTarget,
     within: Span,
     encoding: Encoding,
 ) -> Option<lsp::SemanticTokens> {

@@ -7,10 +7,10 @@ use std::rc::Rc;
 use serde_json::{Map, Value};
 use tower_lsp::gen_lsp_types as lsp;
 
-use config::{Excludes, Loaded, Settings};
-use model::api::Target;
+use config::{Excludes, LoadedSettings, Settings};
+use model::api::TritonTarget;
 use rules::Selection;
-use runtime::python::environment::{Environment, Search};
+use runtime::python::environment::{InterpreterSearch, PythonEnvironment};
 
 use super::target;
 use super::tools::Tools;
@@ -26,21 +26,21 @@ const EXTENSION_KEYS: [&str; 5] = ["enable", "path", "server", "trace", INTERPRE
 const INTERPRETER: &str = "interpreter";
 
 /// The resolved settings of one folder.
-pub(super) struct Resolved {
+pub(super) struct FolderSettings {
     /// The settings after merging.
     pub(super) settings: Settings,
     /// The rules that they select.
     pub(super) selection: Selection,
     /// The Triton version to check against.
-    pub(super) target: Target,
+    pub(super) target: TritonTarget,
     /// The Python environment.
-    pub(super) environment: Option<Environment>,
+    pub(super) environment: Option<PythonEnvironment>,
     /// The root of the workspace in which they apply.
     root: PathBuf,
     excludes: Option<Excludes>,
 }
 
-impl Resolved {
+impl FolderSettings {
     /// Whether the settings exclude this file.
     pub(super) fn excludes(&self, path: &Path) -> bool {
         self.excludes.as_ref().is_some_and(|excludes| excludes.cover(path, false))
@@ -48,7 +48,7 @@ impl Resolved {
 }
 
 /// The location of a document.
-pub(super) struct Place<'a> {
+pub(super) struct DocumentLocation<'a> {
     /// The folder that contains it.
     pub(super) folder: &'a Path,
     /// The root of its workspace.
@@ -59,7 +59,7 @@ pub(super) struct Place<'a> {
 
 /// All settings, with caches by folder.
 #[derive(Default)]
-pub(super) struct Store {
+pub(super) struct SettingsStore {
     /// The settings from `initialize`, which apply where the client sends no later ones.
     initial: Value,
     /// The editor's settings, by workspace folder.
@@ -68,14 +68,14 @@ pub(super) struct Store {
     chosen: HashMap<Option<lsp::Uri>, Option<PathBuf>>,
     chosen_initially: Option<PathBuf>,
     /// The contents of the settings files when they were last readable, by folder.
-    files: HashMap<PathBuf, Loaded>,
-    resolved: HashMap<(PathBuf, Option<lsp::Uri>), Rc<Resolved>>,
+    files: HashMap<PathBuf, LoadedSettings>,
+    resolved: HashMap<(PathBuf, Option<lsp::Uri>), Rc<FolderSettings>>,
     /// Problems that were not shown yet, and all problems so far.
     untold: Vec<String>,
     told: HashSet<String>,
 }
 
-impl Store {
+impl SettingsStore {
     /// Stores the settings from `initialize`.
     pub(super) fn set_initial(&mut self, value: Value, chosen: Option<PathBuf>) {
         self.chosen_initially = chosen.or_else(|| interpreter(&value).flatten());
@@ -131,10 +131,15 @@ impl Store {
     }
 
     /// Looks for the Python environments again. Returns whether one has changed.
-    pub(super) fn look_again(&mut self, tools: &Tools) -> bool {
-        let is_another = |((folder, workspace), known): (&(PathBuf, Option<lsp::Uri>), &Rc<Resolved>)| {
+    pub(super) fn refresh_environments(&mut self, tools: &Tools) -> bool {
+        let is_another = |((folder, workspace), known): (&(PathBuf, Option<lsp::Uri>), &Rc<FolderSettings>)| {
             let settings = known.settings.python.as_deref();
-            let search = Search { start: folder, root: &known.root, settings, editor: self.chosen(workspace.as_ref()) };
+            let search = InterpreterSearch {
+                start: folder,
+                root: &known.root,
+                settings,
+                editor: self.chosen(workspace.as_ref()),
+            };
             (tools.environment)(&search) != known.environment
         };
         let changed = self.resolved.iter().any(is_another);
@@ -158,7 +163,7 @@ impl Store {
     }
 
     /// The settings that apply at `place`.
-    pub(super) fn at(&mut self, place: &Place<'_>, tools: &Tools) -> Rc<Resolved> {
+    pub(super) fn at(&mut self, place: &DocumentLocation<'_>, tools: &Tools) -> Rc<FolderSettings> {
         let key = (place.folder.to_path_buf(), place.workspace.cloned());
         if let Some(resolved) = self.resolved.get(&key) {
             return Rc::clone(resolved);
@@ -168,7 +173,7 @@ impl Store {
         resolved
     }
 
-    fn resolve(&mut self, place: &Place<'_>, tools: &Tools) -> Resolved {
+    fn resolve(&mut self, place: &DocumentLocation<'_>, tools: &Tools) -> FolderSettings {
         match load(place.folder) {
             Ok(loaded) => {
                 self.files.insert(place.folder.to_path_buf(), loaded);
@@ -190,8 +195,9 @@ impl Store {
         };
         let settings = loaded.settings.python.as_deref();
         let editor = self.chosen(place.workspace);
-        let environment = (tools.environment)(&Search { start: place.folder, root: place.root, settings, editor });
-        Resolved {
+        let environment =
+            (tools.environment)(&InterpreterSearch { start: place.folder, root: place.root, settings, editor });
+        FolderSettings {
             selection: crate::settings::selection(&loaded.settings),
             target: target::target_for(&loaded.settings, environment.as_ref()),
             environment,
@@ -296,10 +302,11 @@ mod tests {
     fn the_interpreter_is_what_was_said_last_for_the_folder() {
         let options = options(Some(json!({"interpreter": "/start/python", "ignore": ["L"], "status": true})));
         assert_eq!((options.settings, options.status), (json!({"ignore": ["L"]}), true));
-        let mut store = Store::default();
+        let mut store = SettingsStore::default();
         store.set_initial(json!({}), options.interpreter);
         let folder: lsp::Uri = "file:///a".parse().unwrap();
-        let chosen = |store: &Store| store.chosen(Some(&folder)).map(|path| path.to_string_lossy().into_owned());
+        let chosen =
+            |store: &SettingsStore| store.chosen(Some(&folder)).map(|path| path.to_string_lossy().into_owned());
         assert_eq!(chosen(&store).unwrap(), "/start/python");
         store.set_client(vec![(None, json!({"interpreter": ["/all/python", "-X"]}))]);
         assert_eq!(chosen(&store).unwrap(), "/all/python");
@@ -315,8 +322,8 @@ mod tests {
     #[test]
     fn a_problem_is_told_once_and_the_former_settings_stay() {
         let folder = tempfile::tempdir().unwrap();
-        let place = Place { folder: folder.path(), root: folder.path(), workspace: None };
-        let (mut store, tools) = (Store::default(), Tools::default());
+        let place = DocumentLocation { folder: folder.path(), root: folder.path(), workspace: None };
+        let (mut store, tools) = (SettingsStore::default(), Tools::default());
         store.set_client(vec![(None, json!({"optimize": {"budget": 7}}))]);
         for _ in 0..2 {
             store.set_client(vec![(None, json!({"optimize": {"budget": "much"}}))]);

@@ -2,11 +2,11 @@
 
 use tower_lsp::gen_lsp_types as lsp;
 
-use ide::place::Place;
+use ide::cursor_context::CursorContext;
 use ide::signature;
 use model::syntax::Encoding;
 
-use super::capabilities::Client;
+use super::capabilities::ClientFeatures;
 
 /// The characters that trigger a request.
 pub(super) const TRIGGERS: [&str; 2] = ["(", ","];
@@ -14,7 +14,7 @@ pub(super) const TRIGGERS: [&str; 2] = ["(", ","];
 pub(super) const RETRIGGERS: [&str; 2] = [")", "="];
 
 /// The signature at `place`.
-pub(super) fn at(place: &Place<'_>, client: &Client) -> Option<lsp::SignatureHelp> {
+pub(super) fn at(place: &CursorContext<'_>, client: &ClientFeatures) -> Option<lsp::SignatureHelp> {
     let signature = signature::at(place)?;
     let label = &signature.label;
     let length = |end: usize| u32::try_from(Encoding::Utf16.len(&label[..end])).unwrap_or(u32::MAX);

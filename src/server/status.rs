@@ -8,16 +8,16 @@ use tower_lsp::gen_lsp_types as lsp;
 
 use judge::Devices;
 
-use super::client::Call;
+use super::client::ClientCommand;
 use super::owner::Owner;
-use super::settings::{Place, Resolved};
+use super::settings::{DocumentLocation, FolderSettings};
 
 /// The name of the notification and of the request.
 pub(super) const METHOD: &str = "warpsmith/status";
 
 /// The server's status.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Status {
+pub(super) struct ServerStatus {
     compiler: CompilerStatus,
     device: DeviceStatus,
 }
@@ -62,21 +62,21 @@ enum State {
 pub(super) struct StatusNotification;
 
 impl lsp::Notification for StatusNotification {
-    type Params = Status;
+    type Params = ServerStatus;
     const METHOD: lsp::LspNotificationMethod<'static> = lsp::LspNotificationMethod::Custom(METHOD);
     const MESSAGE_DIRECTION: lsp::MessageDirection = lsp::MessageDirection::ServerToClient;
 }
 
 impl Owner {
     /// The present status.
-    pub(super) fn status(&mut self) -> Status {
+    pub(super) fn status(&mut self) -> ServerStatus {
         let set = if self.trusted { self.of_first_folder() } else { None };
         let pool = set.and_then(|resolved| runtime::pool::Pool::of(&resolved.settings.evaluator));
         let device = pool.map_or_else(
             || self.device_status(),
             |pool| DeviceStatus { name: Some(format!("the pool at {}", pool.address)), message: None },
         );
-        Status { compiler: self.compiler_status(), device }
+        ServerStatus { compiler: self.compiler_status(), device }
     }
 
     /// The devices of this machine; several of one kind are shown as one entry.
@@ -116,10 +116,10 @@ impl Owner {
             message: message.cloned(),
         };
         match service.status() {
-            compiler::Status::Idle | compiler::Status::Starting => status(State::Starting, None, None),
-            compiler::Status::Ready { triton } if is_asking => status(State::Compiling, Some(triton), None),
-            compiler::Status::Ready { triton } => status(State::Ready, Some(triton), None),
-            compiler::Status::Unfit(why) => status(State::Unfit, None, Some(why)),
+            compiler::ServiceStatus::Idle | compiler::ServiceStatus::Starting => status(State::Starting, None, None),
+            compiler::ServiceStatus::Ready { triton } if is_asking => status(State::Compiling, Some(triton), None),
+            compiler::ServiceStatus::Ready { triton } => status(State::Ready, Some(triton), None),
+            compiler::ServiceStatus::Unfit(why) => status(State::Unfit, None, Some(why)),
         }
     }
 
@@ -138,10 +138,13 @@ impl Owner {
     }
 
     /// The settings of the first workspace folder.
-    fn of_first_folder(&mut self) -> Option<Rc<Resolved>> {
+    fn of_first_folder(&mut self) -> Option<Rc<FolderSettings>> {
         let workspace = self.folders.first().cloned()?;
         let root = super::from_lsp::path(&workspace)?;
-        Some(self.settings.at(&Place { folder: &root, root: &root, workspace: Some(&workspace) }, &self.tools))
+        Some(
+            self.settings
+                .at(&DocumentLocation { folder: &root, root: &root, workspace: Some(&workspace) }, &self.tools),
+        )
     }
 
     /// Sends the status to a client that accepts it, when it has changed.
@@ -151,7 +154,7 @@ impl Owner {
         }
         let status = self.status();
         if self.status_told.as_ref() != Some(&status) {
-            self.client.send(Call::Status(status.clone()));
+            self.client.send(ClientCommand::Status(status.clone()));
             self.status_told = Some(status);
         }
     }

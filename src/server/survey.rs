@@ -10,14 +10,14 @@ use serde_json::{Value, json};
 use tower_lsp::gen_lsp_types as lsp;
 use tower_lsp::jsonrpc::Result;
 
-use compiler::protocol::Answer;
-use compiler::{Device, Survey};
+use compiler::protocol::LoweringReply;
+use compiler::{CompileTarget, Survey};
 use ide::resources as words;
-use model::analysis::resources::{Certainty, Resources};
-use model::analysis::verdict::{Outcome as Said, Verdict};
+use model::analysis::resources::{LaunchCertainty, Resources};
+use model::analysis::verdict::{FrontEndOutcome, FrontEndVerdict};
 
-use super::client::Call;
-use super::compile::Asking;
+use super::client::ClientCommand;
+use super::compile::CompilerJob;
 use super::optimize::{read, refused};
 use super::owner::Owner;
 use super::unit::Unit;
@@ -90,13 +90,13 @@ impl Surveys {
 impl Owner {
     /// The device that the kernels of a unit are compiled for: the one in the settings, else the GPU of this
     /// machine.
-    pub(super) fn device_of(&mut self, unit: &Unit) -> Option<Device> {
+    pub(super) fn device_of(&mut self, unit: &Unit) -> Option<CompileTarget> {
         let set = crate::settings::device(&self.resolved(unit).settings.compiler);
-        set.or_else(|| Device::of_capability(self.devices.as_ref()?.capability()?))
+        set.or_else(|| CompileTarget::of_capability(self.devices.as_ref()?.capability()?))
     }
 
     /// The device that the kernels of a unit are surveyed for; `None` when they are not surveyed.
-    pub(super) fn surveyed_for(&mut self, unit: &Unit) -> Option<Device> {
+    pub(super) fn surveyed_for(&mut self, unit: &Unit) -> Option<CompileTarget> {
         let is_wanted = self.trusted && self.resolved(unit).settings.compiler.enabled;
         self.device_of(unit).filter(|_| is_wanted)
     }
@@ -105,7 +105,7 @@ impl Owner {
     pub(super) fn survey_later(&mut self, uri: &lsp::Uri) {
         let Some(unit) = self.documents.unit(uri) else { return };
         let Some(device) = self.surveyed_for(&unit) else { return };
-        for kernel in unit.module.kernels.iter().filter(|kernel| words::is_told(&unit.module, kernel)) {
+        for kernel in unit.module.kernels.iter().filter(|kernel| words::is_reported(&unit.module, kernel)) {
             if Resources::of(kernel).is_none_or(|known| known.device != device.architecture()) {
                 self.compile.surveys.add(&unit.uri, &kernel.name, false);
             }
@@ -122,18 +122,21 @@ impl Owner {
         let Some(interpreter) = self.interpreter(&unit) else { return };
         let triton = interpreter.triton;
         self.serve(interpreter);
-        match Verdict::of(kernel).as_deref() {
+        match FrontEndVerdict::of(kernel).as_deref() {
             None => {
                 self.compile.surveys.waiting.push_front(Waiting { uri: uri.clone(), kernel: name.clone(), begun });
                 return self.compile.first(uri, name);
             }
-            Some(Verdict { outcome: Said::Accepted { .. }, .. }) => {}
-            Some(Verdict { outcome: Said::Refused { message, .. } | Said::Unknown(message), .. }) => {
+            Some(FrontEndVerdict { outcome: FrontEndOutcome::Accepted { .. }, .. }) => {}
+            Some(FrontEndVerdict {
+                outcome: FrontEndOutcome::Refused { message, .. } | FrontEndOutcome::Unknown(message),
+                ..
+            }) => {
                 return self.tell_wanted(&uri, &name, &format!("`{name}` was not compiled: {message}"));
             }
         }
         if let Some(survey) = begun.filter(|survey| *survey.device() == device) {
-            return self.ask(uri, Asking::Survey(survey));
+            return self.ask(uri, CompilerJob::Survey(survey));
         }
         match Survey::of(&unit.source, &unit.module, kernel, &device, triton) {
             Err(why) => self.tell_wanted(&uri, &name, &format!("`{name}` was not compiled: {why}")),
@@ -142,18 +145,18 @@ impl Owner {
                     drop(unit);
                     self.keep_resources(&uri, &name, resources);
                 }
-                None => self.ask(uri, Asking::Survey(Box::new(survey))),
+                None => self.ask(uri, CompilerJob::Survey(Box::new(survey))),
             },
         }
     }
 
     /// Handles an answer to a survey.
-    pub(super) fn survey_answered(&mut self, uri: lsp::Uri, mut survey: Box<Survey>, answer: &Answer) {
+    pub(super) fn survey_answered(&mut self, uri: lsp::Uri, mut survey: Box<Survey>, answer: &LoweringReply) {
         let Some(unit) = self.documents.unit(&uri) else { return self.compile_next() };
         let name = survey.kernel().to_owned();
         let Some(kernel) = unit.module.kernel(&name) else { return self.compile_next() };
-        if !survey.hear(&unit.module, kernel, answer) {
-            self.ask_further(uri, Asking::Survey(survey));
+        if !survey.handle_reply(&unit.module, kernel, answer) {
+            self.ask_further(uri, CompilerJob::Survey(survey));
             // Questions to the front end come first.
             return self.compile_next();
         }
@@ -174,8 +177,10 @@ impl Owner {
         let Some(kernel) = unit.module.kernel(name) else { return };
         let headline = words::headline(&resources);
         tracing::info!(headline, "`{name}` was compiled to the end");
-        let is_found =
-            resources.rows.iter().any(|row| row.certainty == Certainty::Certain && resources.lack(row).is_some());
+        let is_found = resources
+            .rows
+            .iter()
+            .any(|row| row.certainty == LaunchCertainty::Certain && resources.missing_resource(row).is_some());
         let text = words::message(name, &resources);
         resources.keep(kernel);
         drop(unit);
@@ -199,7 +204,7 @@ impl Owner {
     /// Asks the client to pull code lenses again.
     pub(super) fn refresh_lenses(&self) {
         if self.capabilities.refreshes_lenses {
-            self.client.send(Call::RefreshLenses);
+            self.client.send(ClientCommand::RefreshLenses);
         }
     }
 

@@ -2,7 +2,7 @@
 
 use tower_lsp::gen_lsp_types as lsp;
 
-use ide::outline::{Entry, EntryKind, outline};
+use ide::outline::{OutlineItem, OutlineKind, outline};
 use model::syntax::{Encoding, Span};
 
 use super::unit::Unit;
@@ -28,7 +28,7 @@ pub(super) fn of_document(
     lsp::DocumentSymbolResponse::SymbolInformationList(list)
 }
 
-fn symbol(entry: &Entry, range: &dyn Fn(Span) -> Option<lsp::Range>) -> Option<lsp::DocumentSymbol> {
+fn symbol(entry: &OutlineItem, range: &dyn Fn(Span) -> Option<lsp::Range>) -> Option<lsp::DocumentSymbol> {
     let children: Vec<_> = entry.children.iter().filter_map(|child| symbol(child, range)).collect();
     #[expect(deprecated, reason = "the field must be named")]
     Some(lsp::DocumentSymbol {
@@ -44,7 +44,7 @@ fn symbol(entry: &Entry, range: &dyn Fn(Span) -> Option<lsp::Range>) -> Option<l
 }
 
 fn flatten(
-    entry: &Entry,
+    entry: &OutlineItem,
     container: Option<&str>,
     uri: &lsp::Uri,
     range: &dyn Fn(Span) -> Option<lsp::Range>,
@@ -68,11 +68,11 @@ fn flatten(
     }
 }
 
-fn kind(kind: EntryKind) -> lsp::SymbolKind {
+fn kind(kind: OutlineKind) -> lsp::SymbolKind {
     match kind {
-        EntryKind::Kernel | EntryKind::Host => lsp::SymbolKind::Function,
-        EntryKind::Constexpr => lsp::SymbolKind::Constant,
-        EntryKind::Config => lsp::SymbolKind::Object,
-        EntryKind::Launch => lsp::SymbolKind::Event,
+        OutlineKind::Kernel | OutlineKind::Host => lsp::SymbolKind::Function,
+        OutlineKind::Constexpr => lsp::SymbolKind::Constant,
+        OutlineKind::Config => lsp::SymbolKind::Object,
+        OutlineKind::Launch => lsp::SymbolKind::Event,
     }
 }

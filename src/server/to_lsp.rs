@@ -7,8 +7,8 @@ use tower_lsp::gen_lsp_types as lsp;
 use model::syntax::{Encoding, Position};
 use rules::{Edit, Severity};
 
-use super::capabilities::Client;
-use super::unit::{Part, Unit};
+use super::capabilities::ClientFeatures;
+use super::unit::{Unit, UnitDocument};
 
 /// The position with the same line and column.
 pub(super) fn position(position: Position) -> lsp::Position {
@@ -25,8 +25,12 @@ pub(super) fn severity(severity: Severity) -> lsp::DiagnosticSeverity {
 }
 
 /// Edits of one document of a unit. `None` when they belong to several documents or cross the border of one.
-pub(super) fn edits<'a>(unit: &'a Unit, edits: &[Edit], encoding: Encoding) -> Option<(&'a Part, Vec<lsp::TextEdit>)> {
-    let mut document: Option<&Part> = None;
+pub(super) fn edits<'a>(
+    unit: &'a Unit,
+    edits: &[Edit],
+    encoding: Encoding,
+) -> Option<(&'a UnitDocument, Vec<lsp::TextEdit>)> {
+    let mut document: Option<&UnitDocument> = None;
     let mut out = Vec::with_capacity(edits.len());
     for edit in edits {
         let (part, range) = unit.locate_within(edit.span, encoding)?;
@@ -41,7 +45,7 @@ pub(super) fn edits<'a>(unit: &'a Unit, edits: &[Edit], encoding: Encoding) -> O
 
 /// A workspace edit of one version of a document; it names the version where the client supports that.
 pub(super) fn workspace_edit(
-    client: &Client,
+    client: &ClientFeatures,
     uri: &lsp::Uri,
     version: i32,
     edits: Vec<lsp::TextEdit>,

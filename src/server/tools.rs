@@ -4,20 +4,20 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use judge::Devices;
-use rules::learned::Memory;
-use rules::{Context, Diagnostic, Selection};
-use runtime::python::environment::{Environment, Search};
+use rules::learned::LearnedRules;
+use rules::{Diagnostic, RuleContext, Selection};
+use runtime::python::environment::{InterpreterSearch, PythonEnvironment};
 use runtime::python::state_folder;
-use search::{Observer, OptimizeError, Outcome, Request};
+use search::{Observer, OptimizeError, SearchOutcome, SearchRequest};
 use store::{FalseAlarm, Store};
-use workload::{Recorded, RecordingError, ToRecord};
+use workload::{RecordRequest, RecordingError, RecordingResult};
 
-use super::remember::{self, Note};
+use super::memory_writer::{self, MemoryNote};
 
-type Check = dyn Fn(&Context<'_>, &Selection) -> Vec<Diagnostic> + Send + Sync;
-type Optimize = dyn Fn(&Request, &dyn Observer) -> Result<Outcome, OptimizeError> + Send + Sync;
-type Record = dyn Fn(&ToRecord, &dyn Fn() -> bool) -> Result<Recorded, RecordingError> + Send + Sync;
-type FindEnvironment = dyn Fn(&Search<'_>) -> Option<Environment> + Send + Sync;
+type Check = dyn Fn(&RuleContext<'_>, &Selection) -> Vec<Diagnostic> + Send + Sync;
+type Optimize = dyn Fn(&SearchRequest, &dyn Observer) -> Result<SearchOutcome, OptimizeError> + Send + Sync;
+type Record = dyn Fn(&RecordRequest, &dyn Fn() -> bool) -> Result<RecordingResult, RecordingError> + Send + Sync;
+type FindEnvironment = dyn Fn(&InterpreterSearch<'_>) -> Option<PythonEnvironment> + Send + Sync;
 
 /// The features behind the server, as functions.
 #[derive(Clone)]
@@ -33,9 +33,9 @@ pub struct Tools {
     /// Stores a false alarm of a rule that Triton disproved; must not wait.
     pub store_false_alarm: Arc<dyn Fn(FalseAlarm) + Send + Sync>,
     /// Reads the skill memory from the user's store.
-    pub memory: Arc<dyn Fn() -> Memory + Send + Sync>,
+    pub memory: Arc<dyn Fn() -> LearnedRules + Send + Sync>,
     /// Queues a note for the skill memory; must not wait.
-    pub remember: Arc<dyn Fn(Note) + Send + Sync>,
+    pub remember: Arc<dyn Fn(MemoryNote) + Send + Sync>,
     /// Finds the Python environment of files in a folder; may read the file system.
     pub environment: Arc<FindEnvironment>,
 }
@@ -63,8 +63,8 @@ impl Default for Tools {
             record: Arc::new(|what, going| workload::record(what, going)),
             devices: Arc::new(judge::devices),
             store_false_alarm: Arc::new(store_false_alarm),
-            memory: Arc::new(remember::memory),
-            remember: Arc::new(remember::remember),
+            memory: Arc::new(memory_writer::memory),
+            remember: Arc::new(memory_writer::remember),
             environment: Arc::new(super::target::environment),
         }
     }

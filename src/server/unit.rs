@@ -28,13 +28,13 @@ pub(super) struct Unit {
     /// The model of its kernels.
     pub(super) module: Module,
     /// The documents that it consists of, in order.
-    pub(super) parts: Vec<Part>,
+    pub(super) parts: Vec<UnitDocument>,
     /// The findings of the rules, once they ran.
     pub(super) diagnostics: OnceCell<Vec<Diagnostic>>,
 }
 
 /// A document of the editor within a unit.
-pub(super) struct Part {
+pub(super) struct UnitDocument {
     /// The document.
     pub(super) uri: lsp::Uri,
     /// The version of the document.
@@ -46,7 +46,7 @@ pub(super) struct Part {
     lines: LineIndex,
 }
 
-impl Part {
+impl UnitDocument {
     /// The only document of a unit.
     pub(super) fn whole(uri: lsp::Uri, version: i32, source: &Source) -> Self {
         Self { uri, version, start: 0, text: Arc::clone(source.text()), lines: source.lines().clone() }
@@ -71,7 +71,7 @@ impl Unit {
     pub(super) fn new(
         uri: lsp::Uri,
         source: Source,
-        parts: Vec<Part>,
+        parts: Vec<UnitDocument>,
         is_notebook: bool,
         before: Option<Rc<Self>>,
         workspace: &Workspace,
@@ -98,7 +98,7 @@ impl Unit {
     }
 
     /// The document with this address.
-    pub(super) fn part(&self, uri: &lsp::Uri) -> Option<&Part> {
+    pub(super) fn part(&self, uri: &lsp::Uri) -> Option<&UnitDocument> {
         self.parts.iter().find(|part| part.uri == *uri)
     }
 
@@ -108,18 +108,18 @@ impl Unit {
     }
 
     /// The document that contains byte `offset`.
-    pub(super) fn part_at(&self, offset: usize) -> Option<&Part> {
+    pub(super) fn part_at(&self, offset: usize) -> Option<&UnitDocument> {
         self.parts.iter().rev().find(|part| part.start <= offset)
     }
 
     /// The document and range of `span`; a span that leaves its document is cut at the document's end.
-    pub(super) fn locate(&self, span: Span, encoding: Encoding) -> Option<(&Part, lsp::Range)> {
+    pub(super) fn locate(&self, span: Span, encoding: Encoding) -> Option<(&UnitDocument, lsp::Range)> {
         let part = self.part_at(span.start)?;
         Some((part, part.range(span, encoding)))
     }
 
     /// The document and range of `span` if it is within one document, as an edit requires.
-    pub(super) fn locate_within(&self, span: Span, encoding: Encoding) -> Option<(&Part, lsp::Range)> {
+    pub(super) fn locate_within(&self, span: Span, encoding: Encoding) -> Option<(&UnitDocument, lsp::Range)> {
         let (part, range) = self.locate(span, encoding)?;
         (span.end <= part.start + part.text.len()).then_some((part, range))
     }

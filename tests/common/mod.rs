@@ -1,12 +1,12 @@
 //! Helpers that the end-to-end tests share.
 
-use model::api::Target;
+use model::api::TritonTarget;
 use model::kernel::Module;
 use model::syntax::Source;
-use rules::{Context, Diagnostic, Selection};
+use rules::{Diagnostic, RuleContext, Selection};
 
 /// All findings in one file.
-pub(crate) fn findings(source: &Source, target: Target) -> Vec<Diagnostic> {
+pub(crate) fn findings(source: &Source, target: TritonTarget) -> Vec<Diagnostic> {
     let module = Module::build(source);
-    rules::check(&Context::new(source, &module, target), &Selection::default())
+    rules::check(&RuleContext::new(source, &module, target), &Selection::default())
 }

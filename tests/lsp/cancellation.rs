@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 
-use rules::{Context, Selection};
+use rules::{RuleContext, Selection};
 use serde_json::{Value, json};
 use warpsmith::server::Tools;
 
@@ -14,7 +14,7 @@ fn gated() -> (Tools, mpsc::Sender<()>, Arc<AtomicUsize>) {
     let (gate, wait) = mpsc::channel::<()>();
     let (wait, count) = (Mutex::new(wait), Arc::new(AtomicUsize::new(0)));
     let checks = Arc::clone(&count);
-    let check = move |_: &Context<'_>, _: &Selection| {
+    let check = move |_: &RuleContext<'_>, _: &Selection| {
         checks.fetch_add(1, Ordering::SeqCst);
         wait.lock().unwrap().recv().unwrap();
         Vec::new()
@@ -66,7 +66,7 @@ fn while_a_text_is_checked_edits_are_taken_and_then_checked_once() {
 
 #[test]
 fn a_rule_that_crashes_is_told_once_and_the_server_goes_on() {
-    let check = |context: &Context<'_>, selection: &Selection| {
+    let check = |context: &RuleContext<'_>, selection: &Selection| {
         assert!(!context.source.text().contains("crash"), "a bug in a rule");
         rules::check(context, selection)
     };

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use judge::Devices;
-use search::{Observer, OptimizeError, Outcome, Request, Subject};
+use search::{Observer, OptimizeError, OptimizeScope, SearchOutcome, SearchRequest};
 use serde_json::{Value, json};
 use warpsmith::server::Tools;
 
@@ -34,11 +34,11 @@ const HOST: u64 = 12;
 
 #[test]
 fn a_kernel_and_what_launches_it_can_be_optimized_by_a_lens() {
-    let seen: Arc<Mutex<Vec<Request>>> = Arc::default();
+    let seen: Arc<Mutex<Vec<SearchRequest>>> = Arc::default();
     let kept = Arc::clone(&seen);
-    let search = move |request: &Request, _: &dyn Observer| {
+    let search = move |request: &SearchRequest, _: &dyn Observer| {
         kept.lock().unwrap().push(request.clone());
-        Err::<Outcome, _>(OptimizeError::Failed("nothing is measured here".to_owned()))
+        Err::<SearchOutcome, _>(OptimizeError::Failed("nothing is measured here".to_owned()))
     };
     let mut client = Setup::new().full().tools(tools(Arc::new(search))).start();
     let document = open(&mut client);
@@ -61,9 +61,9 @@ fn a_kernel_and_what_launches_it_can_be_optimized_by_a_lens() {
     assert_eq!(of_function["title"], "▷ Optimize the kernels of `run`");
     client.request("workspace/executeCommand", of_function);
     client.notification("window/showMessage");
-    let subjects: Vec<Subject> = seen.lock().unwrap().iter().map(|request| request.subject.clone()).collect();
-    let kernel = || Subject::Kernel("scale".to_owned());
-    assert_eq!(subjects, [kernel(), kernel(), Subject::Function("run".to_owned())]);
+    let subjects: Vec<OptimizeScope> = seen.lock().unwrap().iter().map(|request| request.subject.clone()).collect();
+    let kernel = || OptimizeScope::Kernel("scale".to_owned());
+    assert_eq!(subjects, [kernel(), kernel(), OptimizeScope::Function("run".to_owned())]);
 }
 
 #[test]
@@ -113,7 +113,7 @@ fn while_it_is_searched_the_lens_stops_it_and_afterwards_shows_the_report() {
 #[test]
 fn where_nothing_can_be_optimized_there_is_no_lens() {
     let missing = Arc::new(|| Devices::Missing("no GPU".to_owned()));
-    let found = crate::optimize::tools(Arc::new(|_: &Request, _: &dyn Observer| unreachable!()));
+    let found = crate::optimize::tools(Arc::new(|_: &SearchRequest, _: &dyn Observer| unreachable!()));
     let without = Tools { devices: missing, ..found };
     let mut client = setup().tools(without).start();
     let document = client.open("a.py", BAD);

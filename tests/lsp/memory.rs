@@ -4,7 +4,7 @@ use learn::SkillMemory as _;
 use std::path::Path;
 
 use model::api::Table;
-use rules::learned::{LearnedRule, Origin, Releases, State, TritonError};
+use rules::learned::{LearnedRule, Releases, RuleOrigin, RuleState, TritonError};
 use serde_json::{Value, json};
 use store::{Accepted, Store, StoredFailure};
 
@@ -30,8 +30,8 @@ fn rule(name: &str, pattern: &str) -> LearnedRule {
         code: "S501".to_owned(),
         name: name.to_owned(),
         sentence: "You cannot use `{here}`.".to_owned(),
-        state: State::Promoted,
-        origin: Origin::Learned("test".to_owned()),
+        state: RuleState::Promoted,
+        origin: RuleOrigin::Learned("test".to_owned()),
         covered_by: Vec::new(),
         failures: 3,
         met: 3,
@@ -128,7 +128,7 @@ fn a_rule_is_shown_until_triton_disproves_it() {
     assert_eq!(codes(&client.published(&document)), [""; 0]);
     assert!(client.stop());
     let own = store(state.path()).own_rules().unwrap();
-    assert_eq!(own.iter().map(|rule| rule.state).collect::<Vec<_>>(), [State::Demoted, State::Promoted]);
+    assert_eq!(own.iter().map(|rule| rule.state).collect::<Vec<_>>(), [RuleState::Demoted, RuleState::Promoted]);
     let objection = store(state.path()).objections().unwrap().remove(0);
     assert_eq!(objection.code, "S501");
     assert!(KERNEL.contains(objection.kernel.unwrap().trim_end()));
@@ -171,11 +171,14 @@ fn refusals_are_kept_with_the_version_before_or_after() {
             failure.triton.starts_with('3')
                 && failure.text.starts_with("# warpsmith: signature k: n=i32 x=*fp32 B=64\n")
         );
-        assert!(failure.relative.as_ref().unwrap().contains("v = tl.abs(tl.load(x + i, mask=i < n))"), "{failure:?}");
+        assert!(
+            failure.nearest_passing.as_ref().unwrap().contains("v = tl.abs(tl.load(x + i, mask=i < n))"),
+            "{failure:?}"
+        );
     }
     let accepted = accepted(state.path());
     assert_eq!(accepted.len(), 1);
-    assert_eq!(Some(&accepted[0].text), stored[0].failure.relative.as_ref());
+    assert_eq!(Some(&accepted[0].text), stored[0].failure.nearest_passing.as_ref());
 }
 
 #[test]
@@ -187,7 +190,7 @@ fn a_file_that_is_closed_leaves_its_refusal() {
     client.close(&document);
     client.stop_ignoring("textDocument/publishDiagnostics");
     let stored = failures(state.path());
-    assert_eq!((stored.len(), &stored[0].failure.relative), (1, &None));
+    assert_eq!((stored.len(), &stored[0].failure.nearest_passing), (1, &None));
 }
 
 #[test]
@@ -230,7 +233,7 @@ fn triton_says_whether_a_rule_is_true_here() {
     }
     client.stop_ignoring("textDocument/publishDiagnostics");
     let own = store(state.path()).own_rules().unwrap();
-    assert_eq!(own.iter().map(|rule| rule.state).collect::<Vec<_>>(), [State::Demoted, State::Promoted]);
+    assert_eq!(own.iter().map(|rule| rule.state).collect::<Vec<_>>(), [RuleState::Demoted, RuleState::Promoted]);
 }
 
 #[test]
@@ -311,7 +314,7 @@ fn two_servers_at_a_time_lose_nothing() {
     assert_eq!(stored.len(), 8, "{messages:#?}");
     assert_eq!(accepted(state.path()).len(), 2);
     let own = store(state.path()).own_rules().unwrap();
-    assert_eq!(own.iter().map(|rule| rule.state).collect::<Vec<_>>(), [State::Demoted, State::Promoted]);
+    assert_eq!(own.iter().map(|rule| rule.state).collect::<Vec<_>>(), [RuleState::Demoted, RuleState::Promoted]);
 }
 
 #[test]

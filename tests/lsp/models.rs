@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use config::{ModelSettings, Provider};
-use llm::{Account, Client as ModelClient, Model, ModelError, Reply, Watcher};
-use search::{Observer, OptimizeError, Request, Subject};
+use llm::{Account, Model, ModelClient, ModelError, ModelReply, ReplyObserver};
+use search::{Observer, OptimizeError, OptimizeScope, SearchRequest};
 use serde_json::{Value, json};
 
 use crate::harness::{Client, Document, Setup};
@@ -16,8 +16,11 @@ const TEXT: &str = "import torch\nimport triton\n\ndef gelu(x):\n    return torc
                     class Net(torch.nn.Module):\n    def forward(self, x):\n        return x.relu()\n\ndef plain(x):\n    return x\n";
 const MODEL: &str = "[model]\nbase-url = 'http://127.0.0.1:9/v1'\nname = 'coder'\n";
 
-fn started(settings: &str, search: impl Fn(&Request, &dyn Observer) + Send + Sync + 'static) -> (Client, Document) {
-    let search = move |request: &Request, observer: &dyn Observer| {
+fn started(
+    settings: &str,
+    search: impl Fn(&SearchRequest, &dyn Observer) + Send + Sync + 'static,
+) -> (Client, Document) {
+    let search = move |request: &SearchRequest, observer: &dyn Observer| {
         search(request, observer);
         Err(OptimizeError::Cancelled)
     };
@@ -58,7 +61,7 @@ fn a_kernel_is_written_for_a_function_or_a_module_where_a_model_is_set() {
     }
     let mut subjects = subjects.lock().unwrap().clone();
     subjects.sort_by_key(|subject| subject.name().map(str::to_owned));
-    assert_eq!(subjects, [Subject::Function("Net".to_owned()), Subject::Function("gelu".to_owned())]);
+    assert_eq!(subjects, [OptimizeScope::Function("Net".to_owned()), OptimizeScope::Function("gelu".to_owned())]);
 }
 
 #[test]
@@ -98,25 +101,25 @@ fn before_anything_is_sent_the_user_is_asked() {
 /// Somebody who stops waiting when the search is cancelled.
 struct Searcher<'a>(&'a dyn Observer);
 
-impl Watcher for Searcher<'_> {
+impl ReplyObserver for Searcher<'_> {
     fn cancelled(&self) -> bool {
         self.0.cancelled()
     }
 }
 
 /// What a search makes of the editor's model: the reply or the error, if the client has one.
-type Asked = Arc<Mutex<Vec<Option<Result<Reply, ModelError>>>>>;
+type Asked = Arc<Mutex<Vec<Option<Result<ModelReply, ModelError>>>>>;
 
 /// A client with these options and a search that asks its model once.
 fn asking(options: Value, capabilities: &Value) -> (Client, String, Asked) {
     let asked = Asked::default();
     let noted = Arc::clone(&asked);
-    let search = move |_: &Request, observer: &dyn Observer| {
+    let search = move |_: &SearchRequest, observer: &dyn Observer| {
         let name = Some("gpt-5".to_owned());
         let settings = ModelSettings { provider: Provider::Editor, name, ..ModelSettings::default() };
         let folder = tempfile::tempdir().unwrap();
         let account = Arc::new(Account::open(&settings.budget, folder.path()).unwrap());
-        let mut request = llm::Request::of("be brief", "how are you?");
+        let mut request = llm::ModelRequest::of("be brief", "how are you?");
         (request.temperature, request.max_tokens) = (Some(0.25), 500);
         let model = observer.editor_model().map(|editor| ModelClient::in_editor(&settings, editor, account));
         let reply = model.map(|model| model.complete(&request, &mut Searcher(observer)));
@@ -134,7 +137,7 @@ fn taking() -> (Client, String, Asked) {
     asking(json!({ "settings": { "select": ["L002"] }, "languageModel": true }), &json!({}))
 }
 
-fn came(asked: &Asked) -> Option<Result<Reply, ModelError>> {
+fn came(asked: &Asked) -> Option<Result<ModelReply, ModelError>> {
     let deadline = Instant::now() + Duration::from_secs(30);
     loop {
         if let Some(came) = asked.lock().unwrap().pop() {

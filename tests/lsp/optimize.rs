@@ -8,13 +8,13 @@ use std::time::{Duration, Instant};
 use judge::Devices;
 use model::syntax::Span;
 use rules::{Edit, apply_edits};
-use search::{Observer, Offer, OptimizeError, Outcome, Progress, Request, Speedup};
+use search::{Observer, Offer, OptimizeError, Progress, SearchOutcome, SearchRequest, Speedup};
 use serde_json::{Value, json};
 use warpsmith::server::Tools;
 
 use crate::harness::{BAD, Client, Document, Setup, machine};
 
-type Search = dyn Fn(&Request, &dyn Observer) -> Result<Outcome, OptimizeError> + Send + Sync;
+type Search = dyn Fn(&SearchRequest, &dyn Observer) -> Result<SearchOutcome, OptimizeError> + Send + Sync;
 
 /// A machine with a GPU, a Python, and this search.
 pub(super) fn tools(search: Arc<Search>) -> Tools {
@@ -27,10 +27,10 @@ pub(super) fn gated() -> (Tools, mpsc::Sender<()>) {
 }
 
 /// The same search with another result.
-pub(super) fn gated_with(found: fn(&Request) -> Outcome) -> (Tools, mpsc::Sender<()>) {
+pub(super) fn gated_with(found: fn(&SearchRequest) -> SearchOutcome) -> (Tools, mpsc::Sender<()>) {
     let (gate, wait) = mpsc::channel::<()>();
     let wait = Mutex::new(wait);
-    let search = move |request: &Request, observer: &dyn Observer| {
+    let search = move |request: &SearchRequest, observer: &dyn Observer| {
         while wait.lock().unwrap().recv_timeout(Duration::from_millis(1)) == Err(mpsc::RecvTimeoutError::Timeout) {
             if observer.cancelled() {
                 return Err(OptimizeError::Cancelled);
@@ -41,7 +41,7 @@ pub(super) fn gated_with(found: fn(&Request) -> Outcome) -> (Tools, mpsc::Sender
     (tools(Arc::new(search)), gate)
 }
 
-pub(super) fn found(request: &Request) -> Outcome {
+pub(super) fn found(request: &SearchRequest) -> SearchOutcome {
     let at = request.text.find("BLOCK=64").unwrap();
     let edits = vec![Edit { span: Span::new(at + 6, at + 8), text: "128".to_owned() }];
     let speedup = Speedup {
@@ -58,7 +58,7 @@ pub(super) fn found(request: &Request) -> Outcome {
     };
     let text = apply_edits(&request.text, &edits);
     let offer = Offer { edits, text, change: "BLOCK 64 → 128".to_owned(), speedup };
-    Outcome {
+    SearchOutcome {
         kernel: "scale".to_owned(),
         evaluated: 7,
         remembered: 0,
@@ -276,7 +276,7 @@ fn a_job_stops_when_the_user_says_so_by_either_way() {
 
 #[test]
 fn progress_is_reported_at_most_ten_times_a_second_and_says_the_best() {
-    let search = |_: &Request, observer: &dyn Observer| {
+    let search = |_: &SearchRequest, observer: &dyn Observer| {
         let since = Instant::now();
         while since.elapsed() < Duration::from_millis(550) {
             let fraction = since.elapsed().as_secs_f64() / 0.55;
@@ -285,7 +285,7 @@ fn progress_is_reported_at_most_ten_times_a_second_and_says_the_best() {
             std::thread::yield_now();
         }
         let summary = "nothing is faster".to_owned();
-        Ok(Outcome {
+        Ok(SearchOutcome {
             kernel: "scale".to_owned(),
             evaluated: 3,
             remembered: 0,
@@ -313,9 +313,9 @@ fn progress_is_reported_at_most_ten_times_a_second_and_says_the_best() {
 fn a_search_asks_before_it_runs_the_users_program() {
     let run = json!({ "title": "Run it once" });
     for (choice, expected) in [(run, true), (json!({ "title": "Cancel" }), false), (Value::Null, false)] {
-        let search = |_: &Request, observer: &dyn Observer| {
+        let search = |_: &SearchRequest, observer: &dyn Observer| {
             let summary = format!("confirmed: {}", observer.confirm("Run `python train.py`?"));
-            Ok(Outcome {
+            Ok(SearchOutcome {
                 kernel: "scale".to_owned(),
                 evaluated: 0,
                 remembered: 0,
@@ -334,7 +334,7 @@ fn a_search_asks_before_it_runs_the_users_program() {
         assert_eq!(client.notification("window/showMessage")["message"], format!("confirmed: {expected}"));
     }
     // A client that cannot ask, or does not want to: nothing is run.
-    let search = |_: &Request, observer: &dyn Observer| {
+    let search = |_: &SearchRequest, observer: &dyn Observer| {
         assert!(!observer.confirm("Run it?"));
         Err(OptimizeError::Declined("nothing was run; record a call".to_owned()))
     };
@@ -350,7 +350,7 @@ fn a_search_asks_before_it_runs_the_users_program() {
     assert_eq!(message, json!({ "type": 3, "message": text }));
     client.assert_silent();
     // A job that is stopped waits no longer for the answer.
-    let search = |_: &Request, observer: &dyn Observer| {
+    let search = |_: &SearchRequest, observer: &dyn Observer| {
         assert!(!observer.confirm("Run it?"));
         Err(OptimizeError::Cancelled)
     };
@@ -366,7 +366,7 @@ fn a_search_asks_before_it_runs_the_users_program() {
 #[test]
 fn failures_and_crashes_are_told_and_end_the_progress() {
     for crashes in [false, true] {
-        let search = move |_: &Request, _: &dyn Observer| {
+        let search = move |_: &SearchRequest, _: &dyn Observer| {
             assert!(!crashes, "out of luck");
             Err(OptimizeError::Failed("no torch in this Python".to_owned()))
         };
@@ -394,7 +394,7 @@ fn a_search_sees_the_editors_text_and_settings_and_is_stopped_at_the_end() {
     let seen = Arc::new(Mutex::new(None));
     let stopped = Arc::new(AtomicBool::new(false));
     let (asked, ended) = (Arc::clone(&seen), Arc::clone(&stopped));
-    let search = move |request: &Request, observer: &dyn Observer| {
+    let search = move |request: &SearchRequest, observer: &dyn Observer| {
         *asked.lock().unwrap() = Some(request.clone());
         while !observer.cancelled() {
             std::thread::yield_now();
@@ -447,9 +447,9 @@ fn without_a_device_the_reason_is_shown() {
 #[test]
 fn an_evaluator_elsewhere_does_without_a_device_here() {
     let missing = || Devices::Missing("no GPU here".to_owned());
-    let search = |request: &Request, _: &dyn Observer| {
+    let search = |request: &SearchRequest, _: &dyn Observer| {
         let summary = format!("judged by {:?}", request.settings.evaluator.command);
-        Ok(Outcome {
+        Ok(SearchOutcome {
             kernel: "scale".to_owned(),
             evaluated: 0,
             remembered: 0,

@@ -7,13 +7,13 @@ use std::time::{Duration, Instant};
 
 use protocol::{LaunchRecord, Workload};
 use serde_json::{Value, json};
-use store::{Fate, Limits, Recording};
+use store::{Recording, Retention, RetentionLimits};
 use warpsmith::server::Tools;
-use workload::{LeftOut, Recorded, RecordingError, ToRecord};
+use workload::{RecordRequest, RecordingError, RecordingResult, SkippedCall};
 
 use crate::harness::{BAD, Client, Document, Setup, machine};
 
-type Record = dyn Fn(&ToRecord, &dyn Fn() -> bool) -> Result<Recorded, RecordingError> + Send + Sync;
+type Record = dyn Fn(&RecordRequest, &dyn Fn() -> bool) -> Result<RecordingResult, RecordingError> + Send + Sync;
 
 /// A kernel in a file that runs itself and writes a marker when it does.
 const SCALE: &str = r#"import torch
@@ -104,7 +104,7 @@ fn with_guard() -> String {
 
 #[test]
 fn it_is_offered_where_the_file_launches_and_runs_itself() {
-    let never = |_: &ToRecord, _: &dyn Fn() -> bool| panic!("nobody asked for it");
+    let never = |_: &RecordRequest, _: &dyn Fn() -> bool| panic!("nobody asked for it");
     let mut client = setup().tools(tools(Arc::new(never))).start();
     let document = open(&mut client, "a.py", &with_guard());
     for at in ["def scale", "def run", "scale[(", "__main__", "run(1, 2)"] {
@@ -154,10 +154,10 @@ fn what_was_recorded_is_told() {
         let seen = Arc::new(Mutex::new(None));
         let asked = Arc::clone(&seen);
         let (workloads, output) = (Mutex::new(workloads), output.to_owned());
-        let record = move |what: &ToRecord, _: &dyn Fn() -> bool| {
+        let record = move |what: &RecordRequest, _: &dyn Fn() -> bool| {
             *asked.lock().unwrap() = Some(what.clone());
             let workloads = std::mem::take(&mut *workloads.lock().unwrap());
-            Ok(Recorded { workloads, status, output: output.clone(), ..Recorded::default() })
+            Ok(RecordingResult { workloads, status, output: output.clone(), ..RecordingResult::default() })
         };
         let mut client = setup().tools(tools(Arc::new(record))).start();
         let document = open(&mut client, "a.py", &with_guard());
@@ -177,10 +177,10 @@ fn what_was_recorded_is_told() {
 
 #[test]
 fn what_is_too_large_to_keep_is_told() {
-    let record = |_: &ToRecord, _: &dyn Fn() -> bool| {
-        let limits = Limits { size: 1 << 20, shapes: 9 };
-        let left_out = vec![LeftOut { workload: call(1), fate: Fate::TooLarge(3 << 20), limits }];
-        Ok(Recorded { left_out, status: Some(0), ..Recorded::default() })
+    let record = |_: &RecordRequest, _: &dyn Fn() -> bool| {
+        let limits = RetentionLimits { size: 1 << 20, shapes: 9 };
+        let left_out = vec![SkippedCall { workload: call(1), fate: Retention::TooLarge(3 << 20), limits }];
+        Ok(RecordingResult { left_out, status: Some(0), ..RecordingResult::default() })
     };
     let mut client = setup().tools(tools(Arc::new(record))).start();
     let document = open(&mut client, "a.py", &with_guard());
@@ -198,13 +198,13 @@ fn what_is_too_large_to_keep_is_told() {
 fn the_last_command_can_be_run_again() {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let asked = Arc::clone(&seen);
-    let record = move |what: &ToRecord, _: &dyn Fn() -> bool| {
+    let record = move |what: &RecordRequest, _: &dyn Fn() -> bool| {
         asked.lock().unwrap().push((what.command.clone(), what.folder.clone()));
-        Ok(Recorded { workloads: vec![call(1)], status: Some(0), ..Recorded::default() })
+        Ok(RecordingResult { workloads: vec![call(1)], status: Some(0), ..RecordingResult::default() })
     };
     let mut client = setup().tools(tools(Arc::new(record))).file("a.py", BAD).file("b.py", &with_guard()).start();
     let folder = client.folder().canonicalize().unwrap();
-    let limits = Limits { size: 1 << 20, shapes: 9 };
+    let limits = RetentionLimits { size: 1 << 20, shapes: 9 };
     let mut store = workload::store(&folder).unwrap();
     let mut keep = |name: &str, words: &[&str]| {
         let words: Vec<_> = words.iter().map(std::ffi::OsString::from).collect();
@@ -233,7 +233,7 @@ fn the_last_command_can_be_run_again() {
 #[test]
 fn it_is_stopped_by_either_way_and_runs_once_at_a_time() {
     for by_command in [false, true] {
-        let record = |_: &ToRecord, going: &dyn Fn() -> bool| {
+        let record = |_: &RecordRequest, going: &dyn Fn() -> bool| {
             while going() {
                 std::thread::yield_now();
             }
@@ -273,7 +273,7 @@ fn it_is_stopped_by_either_way_and_runs_once_at_a_time() {
 
 #[test]
 fn a_crash_is_told_and_nothing_runs_in_a_workspace_that_is_not_trusted() {
-    let record = |_: &ToRecord, _: &dyn Fn() -> bool| panic!("out of luck");
+    let record = |_: &RecordRequest, _: &dyn Fn() -> bool| panic!("out of luck");
     let mut client = Setup::new().full().tools(tools(Arc::new(record))).start();
     let document = open(&mut client, "a.py", &with_guard());
     let action = offers(&mut client, &document, "def scale").remove(0);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use search::{Changed, Observer, OptimizeError, Outcome, Progress, Report, Request, Tried};
+use search::{Observer, OptimizeError, Progress, Report, ReportChange, SearchOutcome, SearchRequest, TriedCandidate};
 use serde_json::{Value, json};
 
 use crate::harness::{BAD, Client, Setup};
@@ -12,18 +12,18 @@ use crate::optimize::{open, start, tools};
 const METHOD: &str = "warpsmith/search";
 const RUN: &str = "scale-7";
 
-fn tried(id: usize, speedup: Option<f64>) -> Tried {
-    Tried {
+fn tried(id: usize, speedup: Option<f64>) -> TriedCandidate {
+    TriedCandidate {
         id,
         parent: 1,
         large: false,
         kind: "BLOCK up".to_owned(),
         change: format!("BLOCK 64 → {id}"),
-        fate: if speedup.is_some() { "right" } else { "open" },
+        result: if speedup.is_some() { "right" } else { "open" },
         speedup,
         seconds: speedup.map(|_| 1.0),
         reason: None,
-        said: None,
+        explanation: None,
         judged_on: None,
         stages: Vec::new(),
     }
@@ -34,16 +34,18 @@ fn begun(observer: &dyn Observer) -> Report {
     let mut report = Report::default();
     (report.run, report.environment) = (RUN.to_owned(), "Test GPU".to_owned());
     observer.progress(&Progress::before("starting Python"));
-    observer.noted(&report, Changed::All);
+    observer.noted(&report, ReportChange::All);
     report
 }
 
-fn nothing(run: &str) -> Outcome {
+fn nothing(run: &str) -> SearchOutcome {
     let (kernel, summary, run) = ("scale".to_owned(), "nothing is faster".to_owned(), run.to_owned());
-    Outcome { kernel, evaluated: 3, remembered: 0, offer: None, summary, run }
+    SearchOutcome { kernel, evaluated: 3, remembered: 0, offer: None, summary, run }
 }
 
-fn client(search: impl Fn(&Request, &dyn Observer) -> Result<Outcome, OptimizeError> + Send + Sync + 'static) -> Setup {
+fn client(
+    search: impl Fn(&SearchRequest, &dyn Observer) -> Result<SearchOutcome, OptimizeError> + Send + Sync + 'static,
+) -> Setup {
     let options = json!({ "settings": { "select": ["L002"] }, "search": true });
     Setup::new().full().options(options).tools(tools(Arc::new(search)))
 }
@@ -69,14 +71,14 @@ fn place(all: &[Value], has: impl Fn(&Value) -> bool) -> usize {
 
 #[test]
 fn a_search_is_told_from_its_beginning_to_its_end() {
-    let search = |_: &Request, observer: &dyn Observer| {
+    let search = |_: &SearchRequest, observer: &dyn Observer| {
         let mut report = begun(observer);
         for judged in [None, Some(1.5)] {
             report.candidates = vec![tried(2, judged)];
-            observer.noted(&report, Changed::Candidate(0));
+            observer.noted(&report, ReportChange::Candidate(0));
             std::thread::sleep(Duration::from_millis(500));
         }
-        observer.noted(&report, Changed::Ended);
+        observer.noted(&report, ReportChange::Ended);
         Ok(nothing(RUN))
     };
     let mut client = client(search).start();
@@ -97,10 +99,10 @@ fn a_search_is_told_from_its_beginning_to_its_end() {
 
 #[test]
 fn nothing_is_told_to_a_client_that_did_not_ask() {
-    let search = |_: &Request, observer: &dyn Observer| {
+    let search = |_: &SearchRequest, observer: &dyn Observer| {
         let mut report = begun(observer);
         report.candidates.push(tried(2, None));
-        observer.noted(&report, Changed::Candidate(0));
+        observer.noted(&report, ReportChange::Candidate(0));
         Ok(nothing(RUN))
     };
     let mut client = Setup::new().full().tools(tools(Arc::new(search))).start();
@@ -116,14 +118,14 @@ fn nothing_is_told_to_a_client_that_did_not_ask() {
 #[test]
 fn what_is_told_is_bounded_in_size_and_rate() {
     const COUNT: usize = 200;
-    let search = |_: &Request, observer: &dyn Observer| {
+    let search = |_: &SearchRequest, observer: &dyn Observer| {
         let mut report = begun(observer);
         for place in 0..COUNT {
             let (change, reason) = ("é".repeat(5000), Some("x".repeat(100_000)));
-            report.candidates.push(Tried { change, reason, ..tried(place + 2, None) });
-            observer.noted(&report, Changed::Candidate(place));
-            report.candidates[place].fate = "wrong";
-            observer.noted(&report, Changed::Candidate(place));
+            report.candidates.push(TriedCandidate { change, reason, ..tried(place + 2, None) });
+            observer.noted(&report, ReportChange::Candidate(place));
+            report.candidates[place].result = "wrong";
+            observer.noted(&report, ReportChange::Candidate(place));
         }
         Err(OptimizeError::Failed("y".repeat(10_000)))
     };
@@ -153,7 +155,7 @@ fn what_is_told_is_bounded_in_size_and_rate() {
 /// Also a search that crashes has an end, and one that the user stops.
 #[test]
 fn each_search_that_is_told_of_has_an_end() {
-    let search = |request: &Request, observer: &dyn Observer| {
+    let search = |request: &SearchRequest, observer: &dyn Observer| {
         begun(observer);
         assert!(!request.text.contains("# crash"), "on purpose");
         while !observer.cancelled() {

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
-use search::{Observer, OptimizeError, Outcome, Request, Subject, Work};
+use search::{Observer, OptimizeError, OptimizeScope, SearchAction, SearchOutcome, SearchRequest};
 use serde_json::{Value, json};
 
 use crate::harness::{BAD, Client, Document, Setup};
@@ -12,12 +12,12 @@ use crate::optimize::{
 };
 
 /// A search that finds nothing and keeps its request.
-fn noting() -> (Setup, Arc<Mutex<Vec<Request>>>) {
-    let seen: Arc<Mutex<Vec<Request>>> = Arc::default();
+fn noting() -> (Setup, Arc<Mutex<Vec<SearchRequest>>>) {
+    let seen: Arc<Mutex<Vec<SearchRequest>>> = Arc::default();
     let kept = Arc::clone(&seen);
-    let search = move |request: &Request, _: &dyn Observer| {
+    let search = move |request: &SearchRequest, _: &dyn Observer| {
         kept.lock().unwrap().push(request.clone());
-        Err::<Outcome, _>(OptimizeError::Failed("nothing is measured here".to_owned()))
+        Err::<SearchOutcome, _>(OptimizeError::Failed("nothing is measured here".to_owned()))
     };
     (Setup::new().full().tools(tools(Arc::new(search))), seen)
 }
@@ -50,7 +50,7 @@ fn all_kernels_of_a_function_are_optimized_together() {
     assert_eq!(offered(&mut client, &document, "shift[(1")[0].0, "Optimize this kernel", "at a launch it is that one");
     client.request("workspace/executeCommand", command(&actions, titles[0]));
     client.notification("window/showMessage");
-    assert_eq!(seen.lock().unwrap()[0].subject, Subject::Function("run".to_owned()));
+    assert_eq!(seen.lock().unwrap()[0].subject, OptimizeScope::Function("run".to_owned()));
 }
 
 #[test]
@@ -105,7 +105,7 @@ fn a_search_that_was_stopped_goes_on() {
         let seen = seen.lock().unwrap();
         (seen[at].work.clone(), seen[at].settings.optimize.budget)
     };
-    assert_eq!(done(0), (Work::GoOn("scale-4".to_owned()), 77.0));
+    assert_eq!(done(0), (SearchAction::GoOn("scale-4".to_owned()), 77.0));
 
     // One that is over has a result, which can be measured again. The runs are looked for anew after each job.
     let ended = json!({ "what": "ended", "seconds": 9.0, "summary": "" });
@@ -114,13 +114,13 @@ fn a_search_that_was_stopped_goes_on() {
     let actions = offered(&mut client, &document, "def scale");
     client.request("workspace/executeCommand", command(&actions, title));
     client.notification("window/showMessage");
-    assert_eq!(done(1).0, Work::Measure("scale-4".to_owned()));
+    assert_eq!(done(1).0, SearchAction::Measure("scale-4".to_owned()));
 }
 
 /// After a search its report is opened outside of the editor.
 #[test]
 fn the_report_of_the_last_search_is_opened() {
-    let search = |request: &Request, _: &dyn Observer| {
+    let search = |request: &SearchRequest, _: &dyn Observer| {
         let begun = json!({
             "what": "begun", "form": 2, "at": 0, "file": request.file, "subject": { "kernel": "scale" }, "name": "scale", "text": request.text,
             "calls": [], "calls_hash": "", "budget": 60.0, "seed": 1, "environment": "Test GPU",
@@ -131,7 +131,7 @@ fn the_report_of_the_last_search_is_opened() {
         std::fs::create_dir_all(&runs).unwrap();
         std::fs::write(runs.join("scale-1.jsonl"), format!("{begun}\n{ended}\n")).unwrap();
         let (kernel, run) = ("scale".to_owned(), "scale-1".to_owned());
-        Ok(Outcome { kernel, evaluated: 3, remembered: 0, offer: None, summary, run })
+        Ok(SearchOutcome { kernel, evaluated: 3, remembered: 0, offer: None, summary, run })
     };
     let opens = json!({ "window": { "showDocument": { "support": true } } });
     let mut client = setup().capabilities(&opens).tools(tools(Arc::new(search))).start();
@@ -182,7 +182,7 @@ fn a_change_of_an_older_text_is_shown() {
 }
 
 /// The result of a search whose speedup is predicted by the model.
-fn predicted(request: &Request) -> Outcome {
+fn predicted(request: &SearchRequest) -> SearchOutcome {
     let mut outcome = found(request);
     let speedup = &mut outcome.offer.as_mut().unwrap().speedup;
     (speedup.predicted, speedup.pairs, speedup.low, speedup.high) = (true, 0, speedup.ratio, speedup.ratio);

@@ -3,15 +3,15 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that panics fails, as it should")]
 
-mod checked;
 mod models;
+mod orphans;
 mod predicted;
+mod process_reuse;
 mod replayed;
 mod runs;
-mod series;
+mod sanitizer;
 mod shapes;
 mod stragglers;
-mod strays;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};

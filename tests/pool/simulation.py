@@ -24,7 +24,7 @@ import types
 
 sys.dont_write_bytecode = True
 SOURCES = pathlib.Path(__file__).resolve().parents[2] / "crates/runtime/src/pool"
-MODULES = ("door", "connection", "host", "room", "hosts", "evaluations")
+MODULES = ("access", "connection", "host", "placement", "hosts", "evaluations")
 CHECK = {"name": "the recorded call", "passed": True, "evidence": "agrees with the original on fresh inputs, within rounding"}
 VERDICT = {
     "outcome": "accepted", "checks": [CHECK] * 9, "measured": [{"pairs": [[0.0288, 0.0162]] * 32, "workload": "f(a=bf16[4096,4096])", "code": "0" * 81}], "notes": [],
@@ -181,7 +181,7 @@ def client(world, gpus):
     """The client's modules, with that Ray, that time and these threads."""
     sys.modules.update(ray(world, gpus))
     found = {}
-    files = [("warpsmith_bytecode", SOURCES.parent / "python/bytecode.py")]
+    files = [("warpsmith_bytecode_cache", SOURCES.parent / "python/bytecode_cache.py")]
     files += [(f"warpsmith_pool_{name}", SOURCES / f"{name}.py") for name in (*MODULES, "client")]
     for name, file in files:
         module = types.ModuleType(name)

@@ -3,10 +3,10 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that panics fails, as it should")]
 
-mod again;
-mod ends;
-mod late;
+mod late_launches;
 mod objects;
+mod program_exit;
+mod replay;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::again::replayed;
+use super::replay::replayed;
 use super::{HEAD, Project, entries, text};
 
 const OBJECTS: &str = "

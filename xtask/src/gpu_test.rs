@@ -52,7 +52,7 @@ pub(crate) fn run(root: &Path) -> anyhow::Result<()> {
     let mut judging = script("evaluation.py");
     judging.arg("--warpsmith").arg(&warpsmith).arg("--python").arg(&interpreter).arg("--out").arg(&judged);
     judging.args(["--seconds", "5400", "--packages"]).args(&wheels);
-    let mut launches = script("raw.py");
+    let mut launches = script("torch_free.py");
     launches.arg("--warpsmith").arg(&warpsmith).arg("--python").arg(&interpreter);
     let mut recording = script("recording.py");
     recording.arg("--warpsmith").arg(&warpsmith).arg("--python").arg(&interpreter).arg("--packages").args(&wheels);

@@ -107,7 +107,7 @@ fn tritons(target: &Path) -> PathBuf {
     target.join("tritons")
 }
 
-/// VS Code, which nothing else could run beside if its tests brought it. They say what went wrong, and what can be done without it.
+/// VS Code for its tests, so that none of them waits for the download. They say what went wrong, and what can be done without it.
 fn vscode(root: &Path, target: &Path) -> anyhow::Result<()> {
     let work = target.join("tmp");
     let prefix = work.join("vscode");

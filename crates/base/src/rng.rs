@@ -2,9 +2,9 @@
 
 /// A pseudorandom number generator (`SplitMix64`): equal seeds give equal sequences. It is not for cryptography.
 #[derive(Debug)]
-pub struct Chance(u64);
+pub struct Rng(u64);
 
-impl Chance {
+impl Rng {
     /// A generator that starts from this seed.
     #[must_use]
     pub fn new(seed: u64) -> Self {
@@ -20,7 +20,7 @@ impl Chance {
     }
 
     /// A uniform random number in `[0, 1)`, with 53 random bits.
-    pub fn share(&mut self) -> f64 {
+    pub fn uniform(&mut self) -> f64 {
         (self.bits() >> 11) as f64 * 2.0_f64.powi(-53)
     }
 
@@ -29,7 +29,7 @@ impl Chance {
     pub fn weighted(&mut self, weights: &[f64]) -> usize {
         // Weights are capped so that their sum stays finite.
         let bounded = |weight: &f64| weight.min(1e300);
-        let mut left = self.share() * weights.iter().map(bounded).sum::<f64>();
+        let mut left = self.uniform() * weights.iter().map(bounded).sum::<f64>();
         for (at, weight) in weights.iter().enumerate() {
             left -= bounded(weight);
             if left < 0.0 {

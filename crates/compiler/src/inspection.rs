@@ -7,16 +7,16 @@ use std::sync::Arc;
 
 use serde_json::Value as Json;
 
-use model::analysis::verdict::Outcome as Said;
+use model::analysis::verdict::FrontEndOutcome;
 use model::api::Version;
 use model::kernel::{Kernel, Module};
 use model::syntax::Source;
 
 use super::extract::Extracted;
-use super::listing::{Sources, Stage, annotated};
-use super::protocol::{Answer, Compiled, Request};
-use super::question::{Device, Question, Settled, is_certain_whatever};
-use super::signatures::{Certainty, Constant, Guess, Variant, certain_variants, guessed_variants, usual_stages};
+use super::listing::{CompilerStage, Sources, annotated};
+use super::protocol::{Compiled, LoweringReply, LoweringRequest};
+use super::question::{CompileQuestion, CompileTarget, QuestionResult, is_certain_whatever};
+use super::signatures::{Constant, Guess, GuessOrigin, Variant, certain_variants, guessed_variants, usual_stages};
 use super::verdict::said;
 
 /// The time limit of a complete compilation in seconds; large kernels take some seconds.
@@ -27,28 +27,28 @@ const SECONDS: f64 = 120.0;
 pub struct Inspection {
     source: Source,
     module: Module,
-    question: Question,
-    stage: Stage,
+    question: CompileQuestion,
+    stage: CompilerStage,
     sources: Vec<(String, Arc<str>)>,
     /// The parameters and options to compile it with, best first.
-    ways: Vec<Way>,
+    ways: Vec<CompileOptions>,
     next: usize,
     /// Why the first of them failed.
-    refused: Option<Failure>,
+    refused: Option<InspectionError>,
 }
 
 /// Parameters, and options of the back end that differ from its defaults.
-type Way = (Guess, BTreeMap<String, i64>);
+type CompileOptions = (Guess, BTreeMap<String, i64>);
 
 /// Which compilation of a kernel to show.
 #[derive(Clone, Debug)]
-pub struct Wanted {
+pub struct StageSelection {
     /// The stage to show.
-    pub stage: Stage,
+    pub stage: CompilerStage,
     /// The number of the variant in which the program runs the kernel, from 1.
     pub config: Option<usize>,
     /// The device to compile for.
-    pub device: Device,
+    pub device: CompileTarget,
     /// The version of Triton.
     pub triton: Version,
 }
@@ -60,36 +60,36 @@ pub struct Listing {
     pub notes: Vec<String>,
     /// The text as Triton prints it.
     pub raw: String,
-    stage: Stage,
+    stage: CompilerStage,
     sources: Vec<(String, Arc<str>)>,
 }
 
 /// An error: why there is no text.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub struct Failure(pub String);
+pub struct InspectionError(pub String);
 
 impl Inspection {
     /// The request for `kernel` in the file `path`.
     ///
     /// # Errors
-    /// Returns a [`Failure`] when the kernel cannot be compiled by itself.
+    /// Returns a [`InspectionError`] when the kernel cannot be compiled by itself.
     pub fn new(
         source: &Source,
         module: &Module,
         kernel: &Kernel,
         path: &Path,
-        wanted: &Wanted,
-    ) -> Result<Self, Failure> {
+        wanted: &StageSelection,
+    ) -> Result<Self, InspectionError> {
         let name = &kernel.name;
-        let Wanted { stage, device, .. } = wanted;
+        let StageSelection { stage, device, .. } = wanted;
         if !stage.is_of(device) {
-            let all = Stage::ALL.into_iter().filter(|stage| stage.is_of(device)).map(Stage::name);
+            let all = CompilerStage::ALL.into_iter().filter(|stage| stage.is_of(device)).map(CompilerStage::name);
             let all: Vec<_> = all.collect();
-            return Err(Failure(format!("there is no {} for {device}, only {}", stage.name(), all.join(", "))));
+            return Err(InspectionError(format!("there is no {} for {device}, only {}", stage.name(), all.join(", "))));
         }
-        let unasked = |why| Failure(format!("`{name}` cannot be compiled by itself: {why}"));
-        let mut question = Question::of(source, module, kernel, device).map_err(unasked)?;
+        let unasked = |why| InspectionError(format!("`{name}` cannot be compiled by itself: {why}"));
+        let mut question = CompileQuestion::of(source, module, kernel, device).map_err(unasked)?;
         // Triton reports lines of the files that it gets, so these must be the original ones.
         question.extracted = question.extracted.iter().map(Extracted::in_place).collect();
         let ways = ways(source, module, kernel, &question.guesses, wanted)?;
@@ -106,7 +106,7 @@ impl Inspection {
 
     /// The next request to send, with this id; `None` if there is none left.
     #[must_use]
-    pub fn request(&self, id: u64) -> Option<Request> {
+    pub fn request(&self, id: u64) -> Option<LoweringRequest> {
         let (guess, options) = self.ways.get(self.next)?;
         let mut request = self.question.request(id, guess);
         for (file, (path, _)) in request.files.iter_mut().zip(&self.sources) {
@@ -123,8 +123,8 @@ impl Inspection {
     /// is needed.
     ///
     /// # Errors
-    /// Returns a [`Failure`] when the kernel does not reach the stage.
-    pub fn hear(&mut self, answer: Answer, triton: &str) -> Option<Result<Listing, Failure>> {
+    /// Returns a [`InspectionError`] when the kernel does not reach the stage.
+    pub fn handle_reply(&mut self, answer: LoweringReply, triton: &str) -> Option<Result<Listing, InspectionError>> {
         let (guess, options) = self.ways.get(self.next)?.clone();
         self.next += 1;
         if answer.accepted {
@@ -135,14 +135,14 @@ impl Inspection {
                 triton,
             ));
         }
-        let may_help = guess.certainty == Certainty::Guessed && !is_certain_whatever(&answer);
+        let may_help = guess.certainty == GuessOrigin::Guessed && !is_certain_whatever(&answer);
         let failure = self.failure(answer);
         let first = self.refused.get_or_insert(failure).clone();
         if may_help && self.next < self.ways.len() {
             return None;
         }
         let advice = "what its parameters are is only guessed; a comment `# warpsmith: signature` can say it";
-        Some(Err(if may_help { Failure(format!("{first}\n{advice}")) } else { first }))
+        Some(Err(if may_help { InspectionError(format!("{first}\n{advice}")) } else { first }))
     }
 
     fn listing(
@@ -151,7 +151,7 @@ impl Inspection {
         guess: &Guess,
         options: &BTreeMap<String, i64>,
         triton: &str,
-    ) -> Result<Listing, Failure> {
+    ) -> Result<Listing, InspectionError> {
         let name = &self.question.kernel;
         let failed = compiled.failed.as_ref().map(|failed| match failed.stage.as_str() {
             "launch" => format!("it compiles, but cannot be launched there: {}", failed.message),
@@ -159,7 +159,7 @@ impl Inspection {
         });
         let Some(raw) = compiled.stages.remove(self.stage.name()) else {
             let why = failed.unwrap_or_else(|| "Triton writes no such text".to_owned());
-            return Err(Failure(format!("there is no {} of `{name}`: {why}", self.stage.name())));
+            return Err(InspectionError(format!("there is no {} of `{name}`: {why}", self.stage.name())));
         };
         let mut notes =
             vec![format!("{} of `{name}`, by Triton {triton} for {}", self.stage.name(), self.question.device)];
@@ -187,25 +187,27 @@ impl Inspection {
     }
 
     /// The message of a rejection, with its place.
-    fn failure(&self, answer: Answer) -> Failure {
+    fn failure(&self, answer: LoweringReply) -> InspectionError {
         let name = &self.question.kernel;
         if let Some(how) = answer.crashed {
-            return Failure(format!("Triton's compiler crashes on `{name}`: {how}"));
+            return InspectionError(format!("Triton's compiler crashes on `{name}`: {how}"));
         }
-        if let Some(why) = answer.unable {
-            return Failure(format!("`{name}` cannot be compiled: {why}"));
+        if let Some(why) = answer.not_lowerable {
+            return InspectionError(format!("`{name}` cannot be compiled: {why}"));
         }
-        let settled = Settled::Refused(Box::new(answer));
-        let Some(kernel) = self.module.kernel(name) else { return Failure(format!("`{name}` does not compile")) };
-        Failure(match said(&self.source, &self.module, kernel, &self.question, settled) {
-            Said::Refused { span, message, .. } => {
+        let settled = QuestionResult::Refused(Box::new(answer));
+        let Some(kernel) = self.module.kernel(name) else {
+            return InspectionError(format!("`{name}` does not compile"));
+        };
+        InspectionError(match said(&self.source, &self.module, kernel, &self.question, settled) {
+            FrontEndOutcome::Refused { span, message, .. } => {
                 let line = self.source.text()[..span.start].matches('\n').count() + 1;
                 let path = self.sources.first().map(|(path, _)| Path::new(path));
                 let file = path.and_then(Path::file_name).unwrap_or_default().display();
                 format!("`{name}` does not compile: {file}:{line}: {message}")
             }
-            Said::Unknown(why) => format!("`{name}` does not compile: {why}"),
-            Said::Accepted { .. } => format!("`{name}` does not compile"),
+            FrontEndOutcome::Unknown(why) => format!("`{name}` does not compile: {why}"),
+            FrontEndOutcome::Accepted { .. } => format!("`{name}` does not compile"),
         })
     }
 }
@@ -235,12 +237,12 @@ fn ways(
     module: &Module,
     kernel: &Kernel,
     guesses: &[Guess],
-    wanted: &Wanted,
-) -> Result<Vec<Way>, Failure> {
+    wanted: &StageSelection,
+) -> Result<Vec<CompileOptions>, InspectionError> {
     let stages = usual_stages(wanted.triton);
     let way = |variant: Variant| (variant.guess, variant.options);
     let certain = certain_variants(module, kernel, source.text(), stages);
-    let all: Vec<Vec<Way>> = if certain.all.is_empty() {
+    let all: Vec<Vec<CompileOptions>> = if certain.all.is_empty() {
         let of_guess = |guess: &Guess| {
             let all: Vec<_> = guessed_variants(module, kernel, guess, stages).all.into_iter().map(way).collect();
             if all.is_empty() { vec![(guess.clone(), BTreeMap::new())] } else { all }
@@ -250,20 +252,20 @@ fn ways(
         vec![certain.all.into_iter().map(way).collect()]
     };
     let at = wanted.config.map_or(Some(0), |number| number.checked_sub(1));
-    let picked: Vec<Way> = all.iter().filter_map(|all| all.get(at?).cloned()).collect();
+    let picked: Vec<CompileOptions> = all.iter().filter_map(|all| all.get(at?).cloned()).collect();
     if picked.is_empty() {
         let most = all.iter().map(Vec::len).max().unwrap_or_default();
         let ways = if most == 1 { "is 1 way".to_owned() } else { format!("are {most} ways") };
-        return Err(Failure(format!("there {ways} to run `{}`, counted from 1", kernel.name)));
+        return Err(InspectionError(format!("there {ways} to run `{}`, counted from 1", kernel.name)));
     }
     Ok(picked)
 }
 
 fn certainty(guess: &Guess) -> &'static str {
     match guess.certainty {
-        Certainty::Written => "as the signature says:",
-        Certainty::Recorded => "as it was recorded:",
-        Certainty::Guessed => "guessed:",
+        GuessOrigin::Written => "as the signature says:",
+        GuessOrigin::Recorded => "as it was recorded:",
+        GuessOrigin::Guessed => "guessed:",
     }
 }
 

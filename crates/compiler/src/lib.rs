@@ -2,31 +2,31 @@
 //!
 //! - [`extract`]: the parts of the user's files that a kernel needs,
 //! - [`guesses`]: the types and values with which a kernel is lowered,
-//! - [`Process`]: the process that runs Triton ([`protocol`] has its messages; `worker.py` runs in it).
+//! - [`CompilerProcess`]: the process that runs Triton ([`protocol`] has its messages; `worker.py` runs in it).
 
+mod compiler_errors;
 mod extract;
 mod inspection;
 mod listing;
-mod opinion;
 mod process;
-mod program;
 pub mod protocol;
 mod question;
 mod service;
 mod session;
 mod signatures;
+mod standalone_file;
 mod survey;
 mod verdict;
 
+pub use compiler_errors::{CompilerError, Files, Opinion, RelatedLocation, opinion};
 pub use extract::{Assumed, Extracted, extract};
-pub use inspection::{Failure, Inspection, Listing, Wanted};
-pub use listing::{Sources, Stage, annotated};
-pub use opinion::{Complaint, Files, Opinion, Place, opinion};
-pub use process::{Heard, Process, StartError};
-pub use program::{Program, error_of};
-pub use question::{Device, Question, Settled, Trial};
-pub use service::{Ears, Outcome, Service, Status};
-pub use session::Session;
-pub use signatures::{Certainty, Constant, Guess, Variant, Variants, certain_variants, guessed_variants, guesses};
+pub use inspection::{Inspection, InspectionError, Listing, StageSelection};
+pub use listing::{CompilerStage, Sources, annotated};
+pub use process::{CompilerProcess, ProcessOutput, StartError};
+pub use question::{CompileQuestion, CompileTarget, PendingQuestion, QuestionResult};
+pub use service::{MessageSink, Service, ServiceEvent, ServiceStatus};
+pub use session::CompilerSession;
+pub use signatures::{Constant, Guess, GuessOrigin, Variant, Variants, certain_variants, guessed_variants, guesses};
+pub use standalone_file::{StandaloneFile, error_of};
 pub use survey::Survey;
 pub use verdict::said;

@@ -9,7 +9,7 @@ use std::{io, thread};
 
 use runtime::python::{BYTECODE, ScriptError, end_within, unpack_scripts};
 
-use super::protocol::{Message, Request};
+use super::protocol::{CompilerMessage, LoweringRequest};
 
 /// The Python files of the program with their texts; the first is the one to start.
 const SCRIPTS: &[(&str, &str)] = &[
@@ -38,9 +38,9 @@ pub enum StartError {
 
 /// An event of a process.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Heard {
+pub enum ProcessOutput {
     /// It sent a message.
-    Said(Message),
+    Message(CompilerMessage),
     /// It has ended.
     Ended,
 }
@@ -50,20 +50,24 @@ const END_LIMIT: Duration = Duration::from_secs(2);
 
 /// A running process. When dropped, it ends with all processes that it started.
 #[derive(Debug)]
-pub struct Process {
+pub struct CompilerProcess {
     /// The child process; taken when dropped.
     child: Option<Child>,
     lines: Option<Sender<Vec<u8>>>,
     id: u32,
 }
 
-impl Process {
+impl CompilerProcess {
     /// Starts the process. It and its children use `cores` processor cores; 0 means half of them. `hear` is called for
-    /// each event, on a thread of its own; the last event is [`Heard::Ended`].
+    /// each event, on a thread of its own; the last event is [`ProcessOutput::Ended`].
     ///
     /// # Errors
     /// Returns [`StartError`] when the process cannot be started.
-    pub fn start(python: &Path, cores: usize, hear: impl Fn(Heard) + Send + 'static) -> Result<Self, StartError> {
+    pub fn start(
+        python: &Path,
+        cores: usize,
+        hear: impl Fn(ProcessOutput) + Send + 'static,
+    ) -> Result<Self, StartError> {
         let script = unpack_scripts("compiler", SCRIPTS)?;
         let failed = |source| StartError::Python { python: python.to_owned(), source };
         let mut child = Command::new(python)
@@ -91,18 +95,18 @@ impl Process {
             let lines = stdout.map(BufReader::new).into_iter().flat_map(BufRead::lines);
             for line in lines.map_while(Result::ok) {
                 match serde_json::from_str(&line) {
-                    Ok(message) => hear(Heard::Said(message)),
+                    Ok(message) => hear(ProcessOutput::Message(message)),
                     Err(error) => tracing::warn!(%error, line, "the compiler's process says what nobody understands"),
                 }
             }
-            hear(Heard::Ended);
+            hear(ProcessOutput::Ended);
         });
         let id = child.id();
         Ok(Self { child: Some(child), lines: Some(lines), id })
     }
 
     /// Sends a request.
-    pub fn ask(&self, request: &Request) {
+    pub fn ask(&self, request: &LoweringRequest) {
         self.send(serde_json::to_vec(request));
     }
 
@@ -115,7 +119,7 @@ impl Process {
         match line {
             Ok(mut line) => {
                 line.push(b'\n');
-                // If the process has ended, `Heard::Ended` reports that.
+                // If the process has ended, `ProcessOutput::Ended` reports that.
                 let _ = self.lines.as_ref().map(|lines| lines.send(line));
             }
             Err(error) => tracing::error!(%error, "a question to the compiler cannot be written"),
@@ -129,7 +133,7 @@ impl Process {
     }
 }
 
-impl Drop for Process {
+impl Drop for CompilerProcess {
     fn drop(&mut self) {
         // It ends by itself at the end of its input. If it is killed, its folders remain.
         drop(self.lines.take());

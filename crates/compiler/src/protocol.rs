@@ -9,7 +9,7 @@ use super::extract::Assumed;
 
 /// A request to lower a kernel.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Request {
+pub struct LoweringRequest {
     /// The id of the request, chosen by the sender.
     pub id: u64,
     /// The files that the kernel needs, its own first.
@@ -29,7 +29,7 @@ pub struct Request {
     /// Whether the answer has the types of expressions.
     pub types: bool,
     /// The complete compilation after the front end, if requested.
-    pub full: Option<Full>,
+    pub full: Option<FullCompilation>,
     /// The time limit in seconds.
     pub seconds: f64,
     /// Whether a process that has served other requests may serve this one. That requires a request without types,
@@ -39,7 +39,7 @@ pub struct Request {
 
 /// A complete compilation to machine code.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Full {
+pub struct FullCompilation {
     /// The stages whose texts are requested: `ttir`, `ttgir`, `llir`, `ptx`, `sass`, `amdgcn`.
     pub stages: Vec<String>,
     /// The limit of shared memory per program in bytes, if known.
@@ -66,7 +66,7 @@ pub struct SourceFile {
 /// A message of the process.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(untagged)]
-pub enum Message {
+pub enum CompilerMessage {
     /// The process is ready for requests.
     Ready {
         /// Triton's version.
@@ -80,21 +80,22 @@ pub enum Message {
         unfit: String,
     },
     /// The answer to a request.
-    Answer(Box<Answer>),
+    Answer(Box<LoweringReply>),
 }
 
 /// The answer to a request, with one of the five outcomes `accepted` to `cancelled`.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
-pub struct Answer {
+pub struct LoweringReply {
     /// The id of the request.
     pub id: u64,
     /// Triton's front end accepts the kernel.
     #[serde(default)]
     pub accepted: bool,
     /// Triton's front end rejects the kernel with this error.
-    pub error: Option<Refusal>,
+    pub error: Option<FrontEndError>,
     /// The request was invalid, for this reason.
-    pub unable: Option<String>,
+    #[serde(rename = "unable")]
+    pub not_lowerable: Option<String>,
     /// The process that served the request died; how.
     pub crashed: Option<String>,
     /// The request was cancelled.
@@ -125,12 +126,12 @@ pub struct Compiled {
     /// The requested texts, as far as they exist.
     pub stages: BTreeMap<String, String>,
     /// Why compilation stopped, if it did.
-    pub failed: Option<Failed>,
+    pub failed: Option<BackEndFailure>,
 }
 
 /// A failure of compilation after the front end.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-pub struct Failed {
+pub struct BackEndFailure {
     /// The stage that failed: Triton's name of it, `sass`, or `launch` if the device has too little memory for the
     /// kernel.
     pub stage: String,
@@ -140,7 +141,7 @@ pub struct Failed {
 
 /// An error of Triton's front end.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
-pub struct Refusal {
+pub struct FrontEndError {
     /// The type of the underlying exception; `verify` if the program did not pass the verifier.
     pub kind: String,
     /// The message of the exception.

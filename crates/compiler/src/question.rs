@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 
-use model::analysis::occupancy::{Limits, shared_of_amd};
+use model::analysis::occupancy::{MultiprocessorLimits, shared_of_amd};
 use model::kernel::{Kernel, Module};
 use model::syntax::Source;
 
 use super::extract::{Extracted, extract};
-use super::protocol::{Answer, Full, Request, SourceFile};
-use super::signatures::{Certainty, Guess, guesses};
+use super::protocol::{FullCompilation, LoweringReply, LoweringRequest, SourceFile};
+use super::signatures::{Guess, GuessOrigin, guesses};
 
 /// The time limit of one lowering in seconds; a kernel takes milliseconds, a large one with much unrolling a second.
 const SECONDS: f64 = 20.0;
@@ -21,7 +21,7 @@ const CERTAIN: usize = 4;
 
 /// The device to compile for.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Device {
+pub struct CompileTarget {
     /// `cuda` or `hip`.
     pub backend: String,
     /// The compute capability, `90`, or the architecture, `gfx942`.
@@ -30,13 +30,13 @@ pub struct Device {
     pub warp: u32,
 }
 
-impl Default for Device {
+impl Default for CompileTarget {
     fn default() -> Self {
         Self { backend: "cuda".to_owned(), arch: "90".to_owned(), warp: 32 }
     }
 }
 
-impl Device {
+impl CompileTarget {
     /// The device of a name such as `cuda:90` or `hip:gfx942`.
     #[must_use]
     pub fn parse(name: &str) -> Option<Self> {
@@ -59,7 +59,7 @@ impl Device {
     }
 }
 
-impl Device {
+impl CompileTarget {
     /// The device of a compute capability.
     #[must_use]
     pub fn of_capability((major, minor): (i32, i32)) -> Option<Self> {
@@ -73,7 +73,7 @@ impl Device {
     }
 }
 
-impl std::str::FromStr for Device {
+impl std::str::FromStr for CompileTarget {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -91,25 +91,25 @@ impl std::str::FromStr for Device {
     }
 }
 
-impl Device {
+impl CompileTarget {
     /// The resource limits of its multiprocessors, if known.
     #[must_use]
-    pub fn limits(&self) -> Option<&'static Limits> {
-        Limits::of(self.arch.parse().ok().filter(|_| self.backend == "cuda")?)
+    pub fn limits(&self) -> Option<&'static MultiprocessorLimits> {
+        MultiprocessorLimits::of(self.arch.parse().ok().filter(|_| self.backend == "cuda")?)
     }
 
     /// A complete compilation for this device, with the texts of these stages.
     #[must_use]
-    pub fn full(&self, stages: Vec<String>) -> Full {
+    pub fn full(&self, stages: Vec<String>) -> FullCompilation {
         let shared = match self.backend.as_str() {
             "hip" => shared_of_amd(&self.arch),
             _ => self.limits().map(|limits| limits.shared_of_block),
         };
-        Full { stages, shared }
+        FullCompilation { stages, shared }
     }
 }
 
-impl std::fmt::Display for Device {
+impl std::fmt::Display for CompileTarget {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}:{}", self.backend, self.arch)
     }
@@ -117,7 +117,7 @@ impl std::fmt::Display for Device {
 
 /// A question about a kernel, with everything that is sent.
 #[derive(Clone, Debug)]
-pub struct Question {
+pub struct CompileQuestion {
     /// The name of the kernel.
     pub kernel: String,
     /// The slices of the files that it needs, its own first.
@@ -125,21 +125,21 @@ pub struct Question {
     /// The signatures to lower it with, best first.
     pub guesses: Vec<Guess>,
     /// The device to compile for.
-    pub device: Device,
+    pub device: CompileTarget,
     /// A hash of the question, by which changes are noticed.
     pub key: u64,
     /// The file to import instead of its slice.
     file: Option<PathBuf>,
     /// The question to ask next if this one has no answer.
-    otherwise: Option<Box<Question>>,
+    otherwise: Option<Box<CompileQuestion>>,
 }
 
-impl Question {
+impl CompileQuestion {
     /// Creates the question about a kernel.
     ///
     /// # Errors
     /// Returns the reason when the question cannot be asked.
-    pub fn of(source: &Source, module: &Module, kernel: &Kernel, device: &Device) -> Result<Self, String> {
+    pub fn of(source: &Source, module: &Module, kernel: &Kernel, device: &CompileTarget) -> Result<Self, String> {
         let guesses = all_guesses(module, kernel, source)?;
         let extracted =
             extract(source, module, kernel).map_err(|missing| format!("it needs {}", missing.join(", ")))?;
@@ -154,7 +154,7 @@ impl Question {
     pub fn or_of_file(
         asked: Result<Self, String>,
         (source, module, kernel): (&Source, &Module, &Kernel),
-        device: &Device,
+        device: &CompileTarget,
         path: &Path,
     ) -> Result<Self, String> {
         let guesses = match &asked {
@@ -173,7 +173,7 @@ impl Question {
         kernel: &Kernel,
         extracted: Vec<Extracted>,
         guesses: Vec<Guess>,
-        device: &Device,
+        device: &CompileTarget,
         file: Option<PathBuf>,
     ) -> Self {
         let mut hasher = DefaultHasher::new();
@@ -187,7 +187,7 @@ impl Question {
 
     /// The request for a guess.
     #[must_use]
-    pub fn request(&self, id: u64, guess: &Guess) -> Request {
+    pub fn request(&self, id: u64, guess: &Guess) -> LoweringRequest {
         let file = |(at, file): (usize, &Extracted)| SourceFile {
             name: format!("file{at}"),
             text: file.text.clone(),
@@ -198,7 +198,7 @@ impl Question {
         };
         let json = |(name, value): (&String, _)| (name.clone(), serde_json::to_value(value).unwrap_or_default());
         let arch = self.device.arch.parse::<u32>().map_or_else(|_| self.device.arch.clone().into(), Into::into);
-        Request {
+        LoweringRequest {
             id,
             files: self.extracted.iter().enumerate().map(file).collect(),
             kernel: self.kernel.clone(),
@@ -231,7 +231,7 @@ fn all_guesses(module: &Module, kernel: &Kernel, source: &Source) -> Result<Vec<
     if guesses.is_empty() {
         return Err("its parameters cannot be guessed".to_owned());
     }
-    if guesses[0].certainty != Certainty::Guessed {
+    if guesses[0].certainty != GuessOrigin::Guessed {
         guesses.truncate(CERTAIN);
     }
     Ok(guesses)
@@ -239,35 +239,35 @@ fn all_guesses(module: &Module, kernel: &Kernel, source: &Source) -> Result<Vec<
 
 /// The result of a question.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Settled {
+pub enum QuestionResult {
     /// Triton accepts the kernel: its answer, and whether the parameters were written or recorded.
-    Accepted(Box<Answer>, bool),
+    Accepted(Box<LoweringReply>, bool),
     /// Triton rejects the kernel, either whatever the parameters are, or for written or recorded ones.
-    Refused(Box<Answer>),
+    Refused(Box<LoweringReply>),
     /// There is no result, for this reason.
     Unknown(String),
 }
 
 /// A question in progress.
 #[derive(Clone, Debug)]
-pub struct Trial {
+pub struct PendingQuestion {
     /// The question.
-    pub question: Question,
+    pub question: CompileQuestion,
     next: usize,
-    accepted: Option<Box<Answer>>,
-    refused: Option<Box<Answer>>,
+    accepted: Option<Box<LoweringReply>>,
+    refused: Option<Box<LoweringReply>>,
 }
 
-impl Trial {
+impl PendingQuestion {
     /// Starts a question.
     #[must_use]
-    pub fn new(question: Question) -> Self {
+    pub fn new(question: CompileQuestion) -> Self {
         Self { question, next: 0, accepted: None, refused: None }
     }
 
     /// The next request to send, with this id; `None` if there is none left.
     #[must_use]
-    pub fn request(&self, id: u64) -> Option<Request> {
+    pub fn request(&self, id: u64) -> Option<LoweringRequest> {
         Some(self.question.request(id, self.question.guesses.get(self.next)?))
     }
 
@@ -278,9 +278,9 @@ impl Trial {
     }
 
     /// Handles the answer to [`Self::request`]. Returns the result unless another request is needed.
-    pub fn hear(&mut self, answer: Answer) -> Option<Settled> {
+    pub fn handle_reply(&mut self, answer: LoweringReply) -> Option<QuestionResult> {
         let settled = self.heard(answer);
-        if let Some(Settled::Unknown(_)) = settled
+        if let Some(QuestionResult::Unknown(_)) = settled
             && let Some(otherwise) = self.question.otherwise.take()
         {
             *self = Self::new(*otherwise);
@@ -289,53 +289,58 @@ impl Trial {
         settled
     }
 
-    fn heard(&mut self, answer: Answer) -> Option<Settled> {
+    fn heard(&mut self, answer: LoweringReply) -> Option<QuestionResult> {
         let Some(guess) = self.question.guesses.get(self.next) else {
-            return Some(Settled::Unknown("there is nothing to ask".to_owned()));
+            return Some(QuestionResult::Unknown("there is nothing to ask".to_owned()));
         };
-        let is_certain = guess.certainty != Certainty::Guessed;
+        let is_certain = guess.certainty != GuessOrigin::Guessed;
         self.next += 1;
         let is_last = self.next == self.question.guesses.len();
-        if let Some(why) = &answer.unable {
-            return Some(Settled::Unknown(why.clone()));
+        if let Some(why) = &answer.not_lowerable {
+            return Some(QuestionResult::Unknown(why.clone()));
         }
         if let Some(how) = answer.crashed.as_ref().filter(|_| !is_certain) {
-            return Some(Settled::Unknown(format!("Triton's compiler crashes: {how}")));
+            return Some(QuestionResult::Unknown(format!("Triton's compiler crashes: {how}")));
         }
         if answer.accepted {
             self.accepted.get_or_insert(Box::new(answer));
             // All written signatures must be accepted; of guesses, one is enough.
             let accepted = self.accepted.clone().filter(|_| is_last || !is_certain)?;
-            return Some(Settled::Accepted(accepted, is_certain));
+            return Some(QuestionResult::Accepted(accepted, is_certain));
         }
         if is_certain {
             return Some(if self.question.assumes() {
-                Settled::Unknown("it depends on what was assumed".to_owned())
+                QuestionResult::Unknown("it depends on what was assumed".to_owned())
             } else {
-                Settled::Refused(Box::new(answer))
+                QuestionResult::Refused(Box::new(answer))
             });
         }
         let first = self.refused.get_or_insert_with(|| Box::new(answer.clone()));
         if !is_same(first, &answer) || !is_certain_whatever(first) || self.question.assumes() {
-            self.refused = Some(Box::new(Answer::default()));
+            self.refused = Some(Box::new(LoweringReply::default()));
         }
         if !is_last {
             return None;
         }
         let refused = self.refused.take().filter(|answer| answer.error.is_some());
-        Some(refused.map_or_else(|| Settled::Unknown("no guess of its parameters fits".to_owned()), Settled::Refused))
+        Some(refused.map_or_else(
+            || QuestionResult::Unknown("no guess of its parameters fits".to_owned()),
+            QuestionResult::Refused,
+        ))
     }
 }
 
 /// Whether two rejections have the same message and place.
-fn is_same(one: &Answer, other: &Answer) -> bool {
-    let of = |answer: &Answer| answer.error.as_ref().map(|error| (error.message.clone(), error.places.last().copied()));
+fn is_same(one: &LoweringReply, other: &LoweringReply) -> bool {
+    let of = |answer: &LoweringReply| {
+        answer.error.as_ref().map(|error| (error.message.clone(), error.places.last().copied()))
+    };
     of(one).is_some() && of(one) == of(other)
 }
 
 /// Whether a rejection does not depend on the types and values of parameters, such as one about names, keywords or
 /// syntax.
-pub(super) fn is_certain_whatever(answer: &Answer) -> bool {
+pub(super) fn is_certain_whatever(answer: &LoweringReply) -> bool {
     let Some(error) = &answer.error else { return false };
     let message = error.message.as_str();
     let says = |words: &[&str]| words.iter().any(|word| message.contains(word));
@@ -347,41 +352,49 @@ pub(super) fn is_certain_whatever(answer: &Answer) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::protocol::Refusal;
+    use crate::protocol::FrontEndError;
 
-    fn trial(certainties: &[Certainty]) -> Trial {
-        let guess = |certainty: &Certainty| Guess {
+    fn trial(certainties: &[GuessOrigin]) -> PendingQuestion {
+        let guess = |certainty: &GuessOrigin| Guess {
             signature: BTreeMap::new(),
             constexprs: BTreeMap::new(),
             aligned: Vec::new(),
             certainty: *certainty,
         };
         let guesses = certainties.iter().map(guess).collect();
-        let device = Device::default();
+        let device = CompileTarget::default();
         let (kernel, extracted) = ("k".to_owned(), Vec::new());
-        Trial::new(Question { kernel, extracted, guesses, device, key: 0, file: None, otherwise: None })
+        PendingQuestion::new(CompileQuestion {
+            kernel,
+            extracted,
+            guesses,
+            device,
+            key: 0,
+            file: None,
+            otherwise: None,
+        })
     }
 
-    fn yes() -> Answer {
-        Answer { accepted: true, ..Answer::default() }
+    fn yes() -> LoweringReply {
+        LoweringReply { accepted: true, ..LoweringReply::default() }
     }
 
-    fn no(message: &str) -> Answer {
-        let error = Refusal {
+    fn no(message: &str) -> LoweringReply {
+        let error = FrontEndError {
             kind: String::new(),
             message: message.to_owned(),
             places: vec![(0, 3, 4, 3, 8)],
             verifier: Vec::new(),
         };
-        Answer { error: Some(error), ..Answer::default() }
+        LoweringReply { error: Some(error), ..LoweringReply::default() }
     }
 
-    fn settled(certainties: &[Certainty], answers: &[Answer]) -> Option<Settled> {
+    fn settled(certainties: &[GuessOrigin], answers: &[LoweringReply]) -> Option<QuestionResult> {
         let mut trial = trial(certainties);
-        answers.iter().map(|answer| trial.hear(answer.clone())).last().flatten()
+        answers.iter().map(|answer| trial.handle_reply(answer.clone())).last().flatten()
     }
 
-    use Certainty::{Guessed, Recorded, Written};
+    use GuessOrigin::{Guessed, Recorded, Written};
 
     #[test]
     fn devices_have_names() {
@@ -393,33 +406,39 @@ mod tests {
             ("hip:gfx1030", 32),
             ("hip:gfx1201", 32),
         ] {
-            let device = Device::parse(name).expect(name);
+            let device = CompileTarget::parse(name).expect(name);
             assert_eq!((device.warp, device.to_string()), (warp, name.to_owned()));
         }
         for (name, likely) in
             [("sm_90", "cuda:90"), ("cuda:9.0", "cuda:90"), ("GFX942", "hip:gfx942"), ("8.9", "cuda:89")]
         {
-            let message = name.parse::<Device>().unwrap_err();
+            let message = name.parse::<CompileTarget>().unwrap_err();
             assert_eq!(message, format!("`{name}` is no device; did you mean `{likely}`?"));
         }
-        assert!("H100".parse::<Device>().unwrap_err().contains("`cuda:90` is compute capability 9.0"));
-        let architecture = |device: Option<Device>| device.map(|device| device.architecture());
-        assert_eq!(architecture(Device::of_capability((9, 0))).as_deref(), Some("sm_90"));
-        assert_eq!(architecture(Device::of_capability((12, 0))).as_deref(), Some("sm_120"));
-        assert_eq!(architecture(Device::parse("hip:gfx942")).as_deref(), Some("gfx942"));
-        assert_eq!(Device::of_capability((0, 0)), None);
+        assert!("H100".parse::<CompileTarget>().unwrap_err().contains("`cuda:90` is compute capability 9.0"));
+        let architecture = |device: Option<CompileTarget>| device.map(|device| device.architecture());
+        assert_eq!(architecture(CompileTarget::of_capability((9, 0))).as_deref(), Some("sm_90"));
+        assert_eq!(architecture(CompileTarget::of_capability((12, 0))).as_deref(), Some("sm_120"));
+        assert_eq!(architecture(CompileTarget::parse("hip:gfx942")).as_deref(), Some("gfx942"));
+        assert_eq!(CompileTarget::of_capability((0, 0)), None);
         for name in
             ["", "cuda", "cuda:", "cuda:9", "cuda:sm_90", "cuda:9.0", "cuda:9000", "hip:942", "hip:gfx", "rocm:gfx942"]
         {
-            assert_eq!(Device::parse(name), None, "{name}");
+            assert_eq!(CompileTarget::parse(name), None, "{name}");
         }
     }
 
     #[test]
     fn all_that_was_written_must_do() {
         assert_eq!(settled(&[Written, Written], &[yes()]), None);
-        assert_eq!(settled(&[Written, Written], &[yes(), yes()]), Some(Settled::Accepted(Box::new(yes()), true)));
-        assert_eq!(settled(&[Recorded, Recorded], &[yes(), no("odd")]), Some(Settled::Refused(Box::new(no("odd")))));
+        assert_eq!(
+            settled(&[Written, Written], &[yes(), yes()]),
+            Some(QuestionResult::Accepted(Box::new(yes()), true))
+        );
+        assert_eq!(
+            settled(&[Recorded, Recorded], &[yes(), no("odd")]),
+            Some(QuestionResult::Refused(Box::new(no("odd"))))
+        );
     }
 
     #[test]
@@ -427,21 +446,27 @@ mod tests {
         let mut asked = trial(&[Written]);
         asked.question.otherwise = Some(Box::new(trial(&[Written]).question));
         asked.question.otherwise.as_mut().unwrap().file = Some("/a.py".into());
-        let unable = Answer { unable: Some("no".to_owned()), ..Answer::default() };
-        assert_eq!(asked.hear(unable.clone()), None);
+        let unable = LoweringReply { not_lowerable: Some("no".to_owned()), ..LoweringReply::default() };
+        assert_eq!(asked.handle_reply(unable.clone()), None);
         assert!(asked.question.file.is_some() && asked.request(1).is_some());
-        assert_eq!(asked.hear(unable), Some(Settled::Unknown("no".to_owned())));
+        assert_eq!(asked.handle_reply(unable), Some(QuestionResult::Unknown("no".to_owned())));
     }
 
     #[test]
     fn one_guess_is_enough_and_no_guess_is_no_proof() {
         let defined = "oops is not defined";
-        assert_eq!(settled(&[Guessed, Guessed], &[no("odd"), yes()]), Some(Settled::Accepted(Box::new(yes()), false)));
-        assert!(matches!(settled(&[Guessed, Guessed], &[no("odd"), no("odd")]), Some(Settled::Unknown(_))));
+        assert_eq!(
+            settled(&[Guessed, Guessed], &[no("odd"), yes()]),
+            Some(QuestionResult::Accepted(Box::new(yes()), false))
+        );
+        assert!(matches!(settled(&[Guessed, Guessed], &[no("odd"), no("odd")]), Some(QuestionResult::Unknown(_))));
         assert_eq!(
             settled(&[Guessed, Guessed], &[no(defined), no(defined)]),
-            Some(Settled::Refused(Box::new(no(defined))))
+            Some(QuestionResult::Refused(Box::new(no(defined))))
         );
-        assert!(matches!(settled(&[Guessed; 3], &[no(defined), no("odd"), no(defined)]), Some(Settled::Unknown(_))));
+        assert!(matches!(
+            settled(&[Guessed; 3], &[no(defined), no("odd"), no(defined)]),
+            Some(QuestionResult::Unknown(_))
+        ));
     }
 }

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::process::{Heard, Process};
-use super::protocol::{Answer, Message, Request};
+use super::process::{CompilerProcess, ProcessOutput};
+use super::protocol::{CompilerMessage, LoweringReply, LoweringRequest};
 
 /// How often in a row a process may end without an answer before its request is blamed, or the interpreter if no
 /// process was ever ready.
@@ -16,7 +16,7 @@ const PAUSE: Duration = Duration::from_millis(250);
 
 /// The state of the service.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Status {
+pub enum ServiceStatus {
     /// No request was made yet.
     Idle,
     /// The process imports Triton.
@@ -32,31 +32,31 @@ pub enum Status {
 
 /// What the caller must do after an event.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Outcome {
+pub enum ServiceEvent {
     /// The caller need not act.
     Nothing,
     /// [`Service::status`] has changed.
     Status,
     /// A request was answered.
-    Answered(Box<Answer>),
+    Answered(Box<LoweringReply>),
     /// The process ended; the caller must call [`Service::revive`] after this pause.
     Pause(Duration),
 }
 
 /// The receiver of a process's events, with the number of the process.
-pub type Ears = Arc<dyn Fn(u64, Heard) + Send + Sync>;
+pub type MessageSink = Arc<dyn Fn(u64, ProcessOutput) + Send + Sync>;
 
 /// The compiler process of one interpreter, and the queue of its requests.
 pub struct Service {
     python: PathBuf,
     cores: usize,
-    ears: Ears,
-    process: Option<Process>,
+    ears: MessageSink,
+    process: Option<CompilerProcess>,
     /// The number of the current process; events of other processes are ignored.
     number: u64,
-    status: Status,
-    waiting: VecDeque<Request>,
-    asked: Option<(Request, Instant)>,
+    status: ServiceStatus,
+    waiting: VecDeque<LoweringRequest>,
+    asked: Option<(LoweringRequest, Instant)>,
     /// The number of processes in a row that have ended.
     ended: u32,
     /// Whether a process of this interpreter was ever ready.
@@ -68,14 +68,14 @@ pub struct Service {
 impl Service {
     /// Creates a service that starts its process at the first request.
     #[must_use]
-    pub fn new(python: PathBuf, ears: Ears) -> Self {
+    pub fn new(python: PathBuf, ears: MessageSink) -> Self {
         Self {
             python,
             cores: 0,
             ears,
             process: None,
             number: 0,
-            status: Status::Idle,
+            status: ServiceStatus::Idle,
             waiting: VecDeque::new(),
             asked: None,
             ended: 0,
@@ -99,18 +99,18 @@ impl Service {
 
     /// The state of the service.
     #[must_use]
-    pub fn status(&self) -> &Status {
+    pub fn status(&self) -> &ServiceStatus {
         &self.status
     }
 
     /// The process id, while a process runs.
     #[must_use]
     pub fn process(&self) -> Option<u32> {
-        self.process.as_ref().map(Process::id)
+        self.process.as_ref().map(CompilerProcess::id)
     }
 
     /// Replaces the queue by these requests, in this order. Each request must have its own id.
-    pub fn ask(&mut self, requests: impl IntoIterator<Item = Request>) {
+    pub fn ask(&mut self, requests: impl IntoIterator<Item = LoweringRequest>) {
         self.waiting = requests.into_iter().collect();
         if let (Some((asked, _)), Some(process)) = (&self.asked, &self.process) {
             process.cancel(asked.id);
@@ -119,7 +119,7 @@ impl Service {
     }
 
     /// Adds a request at the front of the queue.
-    pub fn ask_next(&mut self, request: Request) {
+    pub fn ask_next(&mut self, request: LoweringRequest) {
         self.waiting.push_front(request);
         self.go_on();
     }
@@ -131,7 +131,7 @@ impl Service {
     }
 
     fn go_on(&mut self) {
-        if self.waiting.is_empty() || matches!(self.status, Status::Unfit(_)) {
+        if self.waiting.is_empty() || matches!(self.status, ServiceStatus::Unfit(_)) {
             return;
         }
         if self.process.is_none() {
@@ -142,7 +142,7 @@ impl Service {
             return;
         }
         if self.asked.is_none()
-            && matches!(self.status, Status::Ready { .. })
+            && matches!(self.status, ServiceStatus::Ready { .. })
             && let (Some(request), Some(process)) = (self.waiting.pop_front(), &self.process)
         {
             process.ask(&request);
@@ -153,74 +153,79 @@ impl Service {
     fn start(&mut self) {
         self.number += 1;
         let (number, ears) = (self.number, Arc::clone(&self.ears));
-        match Process::start(&self.python, self.cores, move |heard| ears(number, heard)) {
+        match CompilerProcess::start(&self.python, self.cores, move |heard| ears(number, heard)) {
             Ok(process) => {
                 self.process = Some(process);
-                self.status = Status::Starting;
+                self.status = ServiceStatus::Starting;
             }
-            Err(error) => self.status = Status::Unfit(error.to_string()),
+            Err(error) => self.status = ServiceStatus::Unfit(error.to_string()),
         }
     }
 
     /// Starts a process in the place of one that ended, if requests are waiting.
     pub fn revive(&mut self) {
         self.pauses = false;
-        if self.process.is_none() && !matches!(self.status, Status::Unfit(_)) && !self.waiting.is_empty() {
+        if self.process.is_none() && !matches!(self.status, ServiceStatus::Unfit(_)) && !self.waiting.is_empty() {
             self.start();
         }
     }
 
     /// Handles an event of process `number`.
-    pub fn hear(&mut self, number: u64, heard: Heard) -> Outcome {
+    pub fn handle_output(&mut self, number: u64, heard: ProcessOutput) -> ServiceEvent {
         if number != self.number {
-            return Outcome::Nothing;
+            return ServiceEvent::Nothing;
         }
         match heard {
-            Heard::Said(Message::Ready { ready, .. }) => {
-                self.status = Status::Ready { triton: ready };
+            ProcessOutput::Message(CompilerMessage::Ready { ready, .. }) => {
+                self.status = ServiceStatus::Ready { triton: ready };
                 self.is_fit = true;
                 self.go_on();
-                Outcome::Status
+                ServiceEvent::Status
             }
-            Heard::Said(Message::Unfit { unfit }) => {
-                self.status = Status::Unfit(unfit);
+            ProcessOutput::Message(CompilerMessage::Unfit { unfit }) => {
+                self.status = ServiceStatus::Unfit(unfit);
                 self.waiting.clear();
-                Outcome::Status
+                ServiceEvent::Status
             }
-            Heard::Said(Message::Answer(answer)) => {
+            ProcessOutput::Message(CompilerMessage::Answer(answer)) => {
                 let is_asked = self.asked.take_if(|(asked, _)| asked.id == answer.id).is_some();
                 self.ended = 0;
                 self.go_on();
-                if is_asked && !answer.cancelled { Outcome::Answered(answer) } else { Outcome::Nothing }
+                if is_asked && !answer.cancelled { ServiceEvent::Answered(answer) } else { ServiceEvent::Nothing }
             }
-            Heard::Ended => self.ended(),
+            ProcessOutput::Ended => self.ended(),
         }
     }
 
-    fn ended(&mut self) -> Outcome {
+    fn ended(&mut self) -> ServiceEvent {
         self.process = None;
-        if matches!(self.status, Status::Unfit(_)) {
-            return Outcome::Nothing;
+        if matches!(self.status, ServiceStatus::Unfit(_)) {
+            return ServiceEvent::Nothing;
         }
         let asked = self.asked.take().map(|(request, _)| request);
         self.ended += 1;
-        self.status = Status::Idle;
+        self.status = ServiceStatus::Idle;
         if self.ended < TRIES {
             // The request may have crashed the process, or not: it is retried as the last one.
             self.waiting.extend(asked);
             self.pauses = true;
-            return Outcome::Pause(PAUSE * 2_u32.pow(self.ended - 1));
+            return ServiceEvent::Pause(PAUSE * 2_u32.pow(self.ended - 1));
         }
         let why = format!("the process that asks Triton ended {TRIES} times in a row");
         match asked {
             Some(request) if self.is_fit => {
                 let unable = Some(why);
-                Outcome::Answered(Box::new(Answer { id: request.id, unable, ..Answer::default() }))
+                ServiceEvent::Answered(Box::new(LoweringReply {
+                    id: request.id,
+                    not_lowerable: unable,
+                    ..LoweringReply::default()
+                }))
             }
             _ => {
                 self.waiting.clear();
-                self.status = Status::Unfit(format!("{why}; try `{} -c 'import triton'`", self.python.display()));
-                Outcome::Status
+                self.status =
+                    ServiceStatus::Unfit(format!("{why}; try `{} -c 'import triton'`", self.python.display()));
+                ServiceEvent::Status
             }
         }
     }
@@ -235,7 +240,7 @@ impl std::fmt::Debug for Service {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Certainty, Device, Guess, Question};
+    use crate::{CompileQuestion, CompileTarget, Guess, GuessOrigin};
     use model::kernel::Module;
     use model::syntax::Source;
 
@@ -244,29 +249,29 @@ mod tests {
         Service::new("/gone/python".into(), Arc::new(|_, _| {}))
     }
 
-    fn request(number: u64) -> Request {
+    fn request(number: u64) -> LoweringRequest {
         let guess = Guess {
             signature: Default::default(),
             constexprs: Default::default(),
             aligned: Vec::new(),
-            certainty: Certainty::Written,
+            certainty: GuessOrigin::Written,
         };
         let text = "import triton\n\n# warpsmith: signature x=i32\n@triton.jit\ndef k(x):\n    pass\n";
         let source = Source::parse(text);
         let module = Module::build(&source);
-        let question = Question::of(&source, &module, &module.kernels[0], &Device::default()).unwrap();
+        let question = CompileQuestion::of(&source, &module, &module.kernels[0], &CompileTarget::default()).unwrap();
         question.request(number, &guess)
     }
 
     #[test]
     fn a_pause_in_which_nothing_is_asked_is_not_the_end() {
         let mut service = service();
-        service.status = Status::Starting;
-        assert!(matches!(service.hear(0, Heard::Ended), Outcome::Pause(_)));
+        service.status = ServiceStatus::Starting;
+        assert!(matches!(service.handle_output(0, ProcessOutput::Ended), ServiceEvent::Pause(_)));
         service.revive();
-        assert_eq!(service.status, Status::Idle, "there was nothing to ask");
+        assert_eq!(service.status, ServiceStatus::Idle, "there was nothing to ask");
         service.ask([request(1)]);
-        assert!(matches!(service.status, Status::Unfit(_)), "{:?}", service.status);
+        assert!(matches!(service.status, ServiceStatus::Unfit(_)), "{:?}", service.status);
     }
 
     #[test]
@@ -275,13 +280,14 @@ mod tests {
             let mut service = service();
             service.is_fit = is_fit;
             for _ in 1..TRIES {
-                assert!(matches!(service.hear(0, Heard::Ended), Outcome::Pause(_)));
+                assert!(matches!(service.handle_output(0, ProcessOutput::Ended), ServiceEvent::Pause(_)));
             }
             service.asked = Some((request(1), Instant::now()));
-            let outcome = service.hear(0, Heard::Ended);
-            let is_blamed = matches!(outcome, Outcome::Answered(answer) if answer.id == 1 && answer.unable.is_some());
+            let outcome = service.handle_output(0, ProcessOutput::Ended);
+            let is_blamed =
+                matches!(outcome, ServiceEvent::Answered(answer) if answer.id == 1 && answer.not_lowerable.is_some());
             assert_eq!(is_blamed, is_fit);
-            assert_eq!(matches!(service.status, Status::Unfit(_)), !is_fit);
+            assert_eq!(matches!(service.status, ServiceStatus::Unfit(_)), !is_fit);
             assert!(service.is_done(), "what it was asked so often is not asked again");
         }
     }

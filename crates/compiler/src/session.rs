@@ -8,21 +8,21 @@ use std::time::Duration;
 use model::analysis::resources::Resources;
 use model::kernel::{Kernel, Module};
 
-use super::process::Heard;
-use super::protocol::{Answer, Request};
-use super::service::{Outcome, Service, Status};
+use super::process::ProcessOutput;
+use super::protocol::{LoweringReply, LoweringRequest};
+use super::service::{Service, ServiceEvent, ServiceStatus};
 use super::survey::Survey;
 
 /// A compiler service whose answers are waited for.
 #[derive(Debug)]
-pub struct Session {
+pub struct CompilerSession {
     service: Service,
-    heard: Receiver<(u64, Heard)>,
+    heard: Receiver<(u64, ProcessOutput)>,
     last: u64,
     patience: Option<Duration>,
 }
 
-impl Session {
+impl CompilerSession {
     /// Creates a session with an interpreter.
     #[must_use]
     pub fn new(python: PathBuf) -> Self {
@@ -53,12 +53,12 @@ impl Session {
     ///
     /// # Errors
     /// Returns the reason when the interpreter cannot run the compiler.
-    pub fn answer(&mut self, mut request: Request) -> Result<Answer, String> {
+    pub fn answer(&mut self, mut request: LoweringRequest) -> Result<LoweringReply, String> {
         self.last += 1;
         request.id = self.last;
         self.service.ask([request]);
         loop {
-            if let Status::Unfit(reason) = self.service.status() {
+            if let ServiceStatus::Unfit(reason) = self.service.status() {
                 return Err(reason.clone());
             }
             let heard = match self.patience {
@@ -66,9 +66,9 @@ impl Session {
                 None => self.heard.recv().map_err(|_| "the process is gone".to_owned()),
             };
             let (number, heard) = heard?;
-            match self.service.hear(number, heard) {
-                Outcome::Answered(answer) if answer.id == self.last => return Ok(*answer),
-                Outcome::Pause(pause) => {
+            match self.service.handle_output(number, heard) {
+                ServiceEvent::Answered(answer) if answer.id == self.last => return Ok(*answer),
+                ServiceEvent::Pause(pause) => {
                     std::thread::sleep(pause);
                     self.service.revive();
                 }
@@ -85,14 +85,14 @@ impl Session {
         // `answer` replaces the id.
         while let Some(request) = survey.request(0) {
             let answer = self.answer(request)?;
-            survey.hear(module, kernel, &answer);
+            survey.handle_reply(module, kernel, &answer);
         }
         Ok(survey.resources())
     }
 
     /// The state of the service.
     #[must_use]
-    pub fn status(&self) -> &Status {
+    pub fn status(&self) -> &ServiceStatus {
         self.service.status()
     }
 

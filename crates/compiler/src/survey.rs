@@ -2,13 +2,13 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use model::analysis::resources::{Certainty, Outcome, Resources, Row, Taken};
+use model::analysis::resources::{CompilationResult, CompiledVariant, KernelResources, LaunchCertainty, Resources};
 use model::api::Version;
 use model::kernel::{Kernel, Module};
 use model::syntax::Source;
 
-use super::protocol::{Answer, Compiled, Failed, Request};
-use super::question::{Device, Question};
+use super::protocol::{BackEndFailure, Compiled, LoweringReply, LoweringRequest};
+use super::question::{CompileQuestion, CompileTarget};
 use super::signatures::{Guess, Variant, Variants, certain_variants, guessed_variants, usual_stages};
 
 /// The time limit of one compilation in seconds.
@@ -17,12 +17,12 @@ const SECONDS: f64 = 60.0;
 /// A survey in progress: the compilations of a kernel, one for each variant.
 #[derive(Clone, Debug)]
 pub struct Survey {
-    question: Question,
+    question: CompileQuestion,
     stages: i64,
     /// The guesses that remain to be tried while none has been accepted.
     guesses: Vec<Guess>,
     variants: Variants,
-    rows: Vec<Row>,
+    rows: Vec<CompiledVariant>,
     /// A hash of the survey's requests, by which changes are noticed.
     pub key: u64,
 }
@@ -44,10 +44,10 @@ impl Survey {
         source: &Source,
         module: &Module,
         kernel: &Kernel,
-        device: &Device,
+        device: &CompileTarget,
         triton: Version,
     ) -> Result<Self, String> {
-        let mut question = Question::of(source, module, kernel, device)?;
+        let mut question = CompileQuestion::of(source, module, kernel, device)?;
         let stages = usual_stages(triton);
         let variants = certain_variants(module, kernel, source.text(), stages);
         let mut guesses = std::mem::take(&mut question.guesses);
@@ -71,14 +71,14 @@ impl Survey {
 
     /// The device to compile for.
     #[must_use]
-    pub fn device(&self) -> &Device {
+    pub fn device(&self) -> &CompileTarget {
         &self.question.device
     }
 
     /// Whether some variants are certain to be what the program runs; only these lead to diagnostics.
     #[must_use]
     pub fn has_proof(&self) -> bool {
-        self.variants.all.iter().any(|variant| variant.certainty == Certainty::Certain)
+        self.variants.all.iter().any(|variant| variant.certainty == LaunchCertainty::Certain)
     }
 
     fn step(&self) -> Option<Step<'_>> {
@@ -91,13 +91,13 @@ impl Survey {
 
     /// The next request to send, with this id; `None` if there is none left.
     #[must_use]
-    pub fn request(&self, id: u64) -> Option<Request> {
+    pub fn request(&self, id: u64) -> Option<LoweringRequest> {
         let (guess, variant) = match self.step()? {
             Step::Try(guess) => (guess, None),
             Step::Compile(variant) => (&variant.guess, Some(variant)),
         };
         let options = variant.map(|variant| &variant.options).into_iter().flatten();
-        Some(Request {
+        Some(LoweringRequest {
             options: options.map(|(name, value)| (name.clone(), (*value).into())).collect(),
             full: variant.map(|_| self.question.device.full(Vec::new())),
             types: false,
@@ -108,7 +108,7 @@ impl Survey {
 
     /// Handles the answer to [`Self::request`]; `module` and `kernel` are those of the survey. Returns whether the
     /// survey is complete.
-    pub fn hear(&mut self, module: &Module, kernel: &Kernel, answer: &Answer) -> bool {
+    pub fn handle_reply(&mut self, module: &Module, kernel: &Kernel, answer: &LoweringReply) -> bool {
         match self.step() {
             Some(Step::Try(guess)) if answer.accepted => {
                 self.variants = guessed_variants(module, kernel, guess, self.stages);
@@ -118,7 +118,7 @@ impl Survey {
             }
             Some(Step::Try(_)) => _ = self.guesses.pop(),
             Some(Step::Compile(variant)) => {
-                let row = Row {
+                let row = CompiledVariant {
                     config: variant.config,
                     setting: variant.setting.clone(),
                     certainty: variant.certainty,
@@ -139,26 +139,27 @@ impl Survey {
     }
 }
 
-fn outcome(answer: &Answer, variant: &Variant, has_limits: bool) -> Outcome {
+fn outcome(answer: &LoweringReply, variant: &Variant, has_limits: bool) -> CompilationResult {
     if let Some(error) = &answer.error {
         let of_verifier = error.verifier.first().map(|(message, ..)| message.as_str());
         let message = of_verifier.unwrap_or(&error.message).lines().next().unwrap_or_default();
-        return Outcome::Refused(message.to_owned());
+        return CompilationResult::Refused(message.to_owned());
     }
     let Some(compiled) = &answer.compiled else {
-        let why = answer.unable.as_ref().or(answer.crashed.as_ref()).map_or("it was not compiled", String::as_str);
-        return Outcome::Unknown(why.to_owned());
+        let why =
+            answer.not_lowerable.as_ref().or(answer.crashed.as_ref()).map_or("it was not compiled", String::as_str);
+        return CompilationResult::Unknown(why.to_owned());
     };
     let Compiled { registers, spills, stack, shared, warps, .. } = **compiled;
     // If the limits are known, the numbers are more precise than a message about shared memory.
     let has_numbers = |stage: &str, message: &str| stage == "launch" && has_limits && message.contains("shared memory");
     match &compiled.failed {
-        Some(Failed { stage, message }) if !has_numbers(stage, message) => {
-            Outcome::Failed { stage: stage.clone(), message: message.clone() }
+        Some(BackEndFailure { stage, message }) if !has_numbers(stage, message) => {
+            CompilationResult::Failed { stage: stage.clone(), message: message.clone() }
         }
         _ => {
             let ctas = variant.options.get("num_ctas").and_then(|ctas| u32::try_from(*ctas).ok()).unwrap_or(1);
-            Outcome::Compiled(Taken { registers, spills, stack, shared, warps, ctas })
+            CompilationResult::Compiled(KernelResources { registers, spills, stack, shared, warps, ctas })
         }
     }
 }
@@ -173,16 +174,16 @@ mod tests {
 
     /// Runs a survey. Returns its resources and its requests as text: `B` and the options. The argument of `respond` is
     /// whether a complete compilation is requested.
-    fn surveyed(text: &str, device: &str, mut respond: impl FnMut(bool) -> Answer) -> (Resources, Vec<String>) {
+    fn surveyed(text: &str, device: &str, mut respond: impl FnMut(bool) -> LoweringReply) -> (Resources, Vec<String>) {
         let source = Source::parse(text);
         let module = Module::build(&source);
         let kernel = &module.kernels[0];
-        let device = Device::parse(device).unwrap();
+        let device = CompileTarget::parse(device).unwrap();
         let mut survey = Survey::of(&source, &module, kernel, &device, "3.6.0".parse().unwrap()).unwrap();
         let mut asked = Vec::new();
         while let Some(request) = survey.request(asked.len() as u64) {
             asked.push(format!("{} {:?} {}", request.constexprs["B"], request.options, request.full.is_some()));
-            let is_done = survey.hear(&module, kernel, &respond(request.full.is_some()));
+            let is_done = survey.handle_reply(&module, kernel, &respond(request.full.is_some()));
             assert_eq!(is_done, survey.request(0).is_none());
         }
         (survey.resources(), asked)
@@ -192,11 +193,12 @@ mod tests {
         text.replace("@triton.autotune", "# warpsmith: signature x=*fp16\n@triton.autotune")
     }
 
-    fn compiled(shared: u32, failed: Option<(&str, &str)>) -> Answer {
-        let failed = failed.map(|(stage, message)| Failed { stage: stage.to_owned(), message: message.to_owned() });
+    fn compiled(shared: u32, failed: Option<(&str, &str)>) -> LoweringReply {
+        let failed =
+            failed.map(|(stage, message)| BackEndFailure { stage: stage.to_owned(), message: message.to_owned() });
         let compiled =
             Compiled { registers: Some(32), spills: Some(0), shared, warps: 4, failed, ..Compiled::default() };
-        Answer { accepted: true, compiled: Some(Box::new(compiled)), ..Answer::default() }
+        LoweringReply { accepted: true, compiled: Some(Box::new(compiled)), ..LoweringReply::default() }
     }
 
     #[test]
@@ -205,7 +207,7 @@ mod tests {
         let first = r#"64 {"num_stages": Number(3), "num_warps": Number(4)} true"#;
         let second = r#"128 {"num_ctas": Number(2), "num_stages": Number(3), "num_warps": Number(8)} true"#;
         assert_eq!(asked, [first, second]);
-        assert!(resources.rows.iter().all(|row| row.certainty == Certainty::Certain));
+        assert!(resources.rows.iter().all(|row| row.certainty == LaunchCertainty::Certain));
         let occupancies: Vec<_> = resources.rows.iter().map(|row| resources.occupancy(row).is_some()).collect();
         assert_eq!(occupancies, [true, false], "clusters are not told of");
     }
@@ -215,30 +217,32 @@ mod tests {
         let mut refused = 0;
         let (resources, asked) = surveyed(TUNED, "cuda:90", |is_all| {
             refused += 1;
-            if !is_all && refused <= 2 { Answer::default() } else { compiled(1024, None) }
+            if !is_all && refused <= 2 { LoweringReply::default() } else { compiled(1024, None) }
         });
         assert_eq!(asked.len(), 5, "two are refused, one is taken, and then come the configurations: {asked:?}");
-        assert!(resources.rows.len() == 2 && resources.rows.iter().all(|row| row.certainty == Certainty::Guessed));
-        let (resources, _) = surveyed(TUNED, "cuda:90", |_| Answer::default());
+        assert!(
+            resources.rows.len() == 2 && resources.rows.iter().all(|row| row.certainty == LaunchCertainty::Guessed)
+        );
+        let (resources, _) = surveyed(TUNED, "cuda:90", |_| LoweringReply::default());
         assert_eq!(resources.rows, []);
     }
 
     #[test]
     fn what_fails_says_how() {
-        let outcomes = |device: &str, answer: Answer| {
+        let outcomes = |device: &str, answer: LoweringReply| {
             let (resources, _) = surveyed(&signed(TUNED), device, |_| answer.clone());
-            (resources.lack(&resources.rows[0]), resources.rows[0].outcome.clone())
+            (resources.missing_resource(&resources.rows[0]), resources.rows[0].outcome.clone())
         };
         let launch = Some(("launch", "OutOfResources: out of resource: shared memory, Required: 300000"));
         let (lack, outcome) = outcomes("cuda:90", compiled(300_000, launch));
-        assert!(matches!(outcome, Outcome::Compiled(_)) && lack.unwrap().starts_with("needs 300,000 bytes"));
+        assert!(matches!(outcome, CompilationResult::Compiled(_)) && lack.unwrap().starts_with("needs 300,000 bytes"));
         // If the limits are unknown, only Triton's message is available.
         let (lack, outcome) = outcomes("hip:gfx942", compiled(300_000, launch));
-        assert!(matches!(outcome, Outcome::Failed { .. }) && lack.unwrap().contains("Required: 300000"));
+        assert!(matches!(outcome, CompilationResult::Failed { .. }) && lack.unwrap().contains("Required: 300000"));
         let (lack, outcome) = outcomes("cuda:90", compiled(0, Some(("ttgir", "PassManager::run failed"))));
-        assert!(matches!(outcome, Outcome::Failed { .. }) && lack.is_none());
-        let crashed = Answer { crashed: Some("signal 6".to_owned()), ..Answer::default() };
-        assert_eq!(outcomes("cuda:90", crashed), (None, Outcome::Unknown("signal 6".to_owned())));
+        assert!(matches!(outcome, CompilationResult::Failed { .. }) && lack.is_none());
+        let crashed = LoweringReply { crashed: Some("signal 6".to_owned()), ..LoweringReply::default() };
+        assert_eq!(outcomes("cuda:90", crashed), (None, CompilationResult::Unknown("signal 6".to_owned())));
     }
 
     #[test]
@@ -246,7 +250,7 @@ mod tests {
         let key = |text: &str| {
             let source = Source::parse(text);
             let module = Module::build(&source);
-            let device = Device::default();
+            let device = CompileTarget::default();
             Survey::of(&source, &module, &module.kernels[0], &device, "3.6.0".parse().unwrap()).unwrap().key
         };
         for text in [TUNED.to_owned(), signed(TUNED)] {

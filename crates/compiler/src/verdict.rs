@@ -2,20 +2,26 @@
 
 use std::path::Path;
 
-use model::analysis::verdict::Outcome as Said;
+use model::analysis::verdict::FrontEndOutcome;
 use model::kernel::{Kernel, Module};
 use model::syntax::Source;
 
-use super::opinion::{Complaint, Files, Opinion, opinion};
-use super::question::{Question, Settled};
+use super::compiler_errors::{CompilerError, Files, Opinion, opinion};
+use super::question::{CompileQuestion, QuestionResult};
 
 /// The verdict of a settled question, with positions in the current file.
 #[must_use]
-pub fn said(source: &Source, module: &Module, kernel: &Kernel, question: &Question, settled: Settled) -> Said {
+pub fn said(
+    source: &Source,
+    module: &Module,
+    kernel: &Kernel,
+    question: &CompileQuestion,
+    settled: QuestionResult,
+) -> FrontEndOutcome {
     let (answer, is_certain) = match settled {
-        Settled::Accepted(answer, is_certain) => (answer, is_certain),
-        Settled::Refused(answer) => (answer, true),
-        Settled::Unknown(why) => return Said::Unknown(why),
+        QuestionResult::Accepted(answer, is_certain) => (answer, is_certain),
+        QuestionResult::Refused(answer) => (answer, true),
+        QuestionResult::Unknown(why) => return FrontEndOutcome::Unknown(why),
     };
     let files = Files { source, links: module.links(), extracted: &question.extracted };
     match opinion(&answer, files, kernel.name_span) {
@@ -23,16 +29,16 @@ pub fn said(source: &Source, module: &Module, kernel: &Kernel, question: &Questi
             let own: Vec<_> = types.into_iter().filter(|(span, _)| kernel.span.contains(*span)).collect();
             let compiled = own.iter().map(|(span, _)| *span).collect();
             let types = own.into_iter().filter(|_| is_certain).filter_map(|(span, kind)| Some((span, kind?)));
-            Said::Accepted { compiled, types: types.collect() }
+            FrontEndOutcome::Accepted { compiled, types: types.collect() }
         }
         Opinion::Refuses(complaint) => refused(kernel, complaint),
-        Opinion::Unknown(why) => Said::Unknown(why),
+        Opinion::Unknown(why) => FrontEndOutcome::Unknown(why),
     }
 }
 
 /// The error with a place in the kernel: an error in a helper is shown where the kernel calls the helper.
-fn refused(kernel: &Kernel, complaint: Complaint) -> Said {
-    let Complaint { span, mut message, related } = complaint;
+fn refused(kernel: &Kernel, complaint: CompilerError) -> FrontEndOutcome {
+    let CompilerError { span, mut message, related } = complaint;
     let mut places: Vec<_> =
         related.iter().filter(|place| place.file.is_none()).map(|place| (place.span, place.message.clone())).collect();
     for place in related.iter().filter(|place| place.file.is_some()) {
@@ -40,9 +46,9 @@ fn refused(kernel: &Kernel, complaint: Complaint) -> Said {
         message = format!("{message} (in a helper of {})", name.unwrap_or_default());
     }
     if kernel.span.contains(span) {
-        return Said::Refused { span, message, related: places };
+        return FrontEndOutcome::Refused { span, message, related: places };
     }
     let call = places.iter().position(|(place, _)| kernel.span.contains(*place)).map(|at| places.remove(at).0);
     places.push((span, "the error is in here".to_owned()));
-    Said::Refused { span: call.unwrap_or(kernel.name_span), message, related: places }
+    FrontEndOutcome::Refused { span: call.unwrap_or(kernel.name_span), message, related: places }
 }

@@ -16,7 +16,7 @@ import sys
 # The other scripts must also be found if `PYTHONSAFEPATH` disables imports from this script's folder.
 sys.path.append(os.path.dirname(os.path.abspath(__file__)))
 
-import warpsmith_bytecode as bytecode
+import warpsmith_bytecode_cache as bytecode
 from warpsmith_answers import load_place, placed, refusal, watch
 from warpsmith_serving import Service, die_with_parent, stay_within
 

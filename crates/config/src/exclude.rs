@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 
-use super::{Loaded, SettingsError};
+use super::{LoadedSettings, SettingsError};
 
 /// The patterns of `exclude`, compiled.
 #[derive(Clone, Debug)]
@@ -18,7 +18,7 @@ impl Excludes {
     ///
     /// # Errors
     /// [`SettingsError`] when a pattern cannot be read.
-    pub fn new(loaded: &Loaded, start: &Path) -> Result<Self, SettingsError> {
+    pub fn new(loaded: &LoadedSettings, start: &Path) -> Result<Self, SettingsError> {
         let root = loaded.root().unwrap_or(start).to_path_buf();
         let mut builder = GitignoreBuilder::new(&root);
         let error = |error: ignore::Error| SettingsError::of_file(loaded.path.as_deref(), error.to_string());

@@ -19,7 +19,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use exclude::Excludes;
-pub use load::{Loaded, SettingsError, absolute, load};
+pub use load::{LoadedSettings, SettingsError, absolute, load};
 pub use merge::merge;
 pub use model::{ModelBudget, ModelLimits, ModelPrices, ModelSettings, ModelTimeouts, Provider, Sent};
 pub use reference::{default_toml, schema};

@@ -10,18 +10,18 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::Settings;
-use super::validate::{self, Check, Problem};
+use super::validate::{self, Check, SettingsProblem};
 
 /// Settings and the file they come from.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Loaded {
+pub struct LoadedSettings {
     /// The settings. Relative paths to an interpreter and to files were made absolute from the settings file's folder.
     pub settings: Settings,
     /// The file; absent when none was found and all is default.
     pub path: Option<PathBuf>,
 }
 
-impl Loaded {
+impl LoadedSettings {
     /// The folder of the settings file.
     #[must_use]
     pub fn root(&self) -> Option<&Path> {
@@ -49,7 +49,7 @@ pub struct SettingsError {
 }
 
 impl SettingsError {
-    pub(super) fn of_client(problem: Problem) -> Self {
+    pub(super) fn of_client(problem: SettingsProblem) -> Self {
         Self { path: None, place: None, message: problem.message }
     }
 
@@ -91,7 +91,7 @@ pub fn absolute(path: &Path) -> std::io::Result<PathBuf> {
 ///
 /// # Errors
 /// [`SettingsError`] when the file cannot be read or has unknown keys, wrong types or unknown rules.
-pub fn load(start: &Path, checks: &[Check]) -> Result<Loaded, SettingsError> {
+pub fn load(start: &Path, checks: &[Check]) -> Result<LoadedSettings, SettingsError> {
     let start =
         absolute(start).map_err(|error| SettingsError::of_file(Some(start), format!("cannot be resolved: {error}")))?;
     let folder = if start.is_dir() { Some(start.as_path()) } else { start.parent() };
@@ -108,11 +108,11 @@ pub fn load(start: &Path, checks: &[Check]) -> Result<Loaded, SettingsError> {
                 Err(error) => return Err(SettingsError::of_file(Some(&path), format!("cannot be read: {error}"))),
             };
             if let Some(settings) = read(&path, &text, below, checks)? {
-                return Ok(Loaded { settings, path: Some(path) });
+                return Ok(LoadedSettings { settings, path: Some(path) });
             }
         }
     }
-    Ok(Loaded::default())
+    Ok(LoadedSettings::default())
 }
 
 /// The settings in `text`, below the tables named; `None` when there is no such table.
@@ -160,7 +160,7 @@ fn misspelt(table: &DeTable<'_>, below: &[&str], key: &str) -> Option<(Range<usi
 }
 
 /// Where in the file the problem is.
-fn locate(table: &DeTable<'_>, problem: &Problem) -> Range<usize> {
+fn locate(table: &DeTable<'_>, problem: &SettingsProblem) -> Range<usize> {
     let mut span = 0..0;
     let mut value: Option<&DeValue<'_>> = None;
     let last = problem.path.len().saturating_sub(1);

@@ -38,14 +38,14 @@ fn the_nearest_file_counts_alone() {
     assert_eq!(kernel.path, file("b/pyproject.toml"));
     assert_eq!((kernel.settings.exclude, kernel.settings.optimize.budget), (vec!["gen".to_owned()], 5.0));
     assert!(kernel.settings.ignore.is_empty());
-    assert_eq!(of("d"), Loaded { settings: Settings::default(), path: file("d/warpsmith.toml") });
+    assert_eq!(of("d"), LoadedSettings { settings: Settings::default(), path: file("d/warpsmith.toml") });
     assert_eq!(of("b/not/there.py").path, file("b/pyproject.toml"));
 }
 
 #[test]
 fn the_way_to_a_file_does_not_matter() {
     let folder = folder(&[("a/warpsmith.toml", "ignore = ['L']"), ("b/kernel.py", "")]);
-    assert_eq!(load(&folder.path().join("a/../b/kernel.py"), &[]), Ok(Loaded::default()));
+    assert_eq!(load(&folder.path().join("a/../b/kernel.py"), &[]), Ok(LoadedSettings::default()));
     assert_eq!(load(&folder.path().join("b/../a"), &[]).unwrap().path, Some(folder.path().join("a/warpsmith.toml")));
 }
 
@@ -109,7 +109,7 @@ fn wrong_values_name_the_place_and_what_is_wanted() {
 #[test]
 fn a_broken_pyproject_is_not_ours_to_report() {
     let folder = folder(&[("pyproject.toml", "[project")]);
-    assert_eq!(load(folder.path(), &[]), Ok(Loaded::default()));
+    assert_eq!(load(folder.path(), &[]), Ok(LoadedSettings::default()));
 }
 
 #[test]

@@ -8,7 +8,7 @@ use super::{Settings, nearest, reference};
 
 /// What is wrong, and where.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Problem {
+pub(super) struct SettingsProblem {
     /// Keys and indices from the top to the place.
     pub(super) path: Vec<String>,
     /// Whether the last key is at fault, rather than its value.
@@ -16,7 +16,7 @@ pub(super) struct Problem {
     pub(super) message: String,
 }
 
-impl Problem {
+impl SettingsProblem {
     fn value(path: &[String], message: impl Into<String>) -> Self {
         Self { path: path.to_vec(), at_key: false, message: message.into() }
     }
@@ -34,10 +34,10 @@ pub struct Check {
 }
 
 /// The settings that `value` spells out.
-pub(super) fn settings(value: &Value, checks: &[Check]) -> Result<Settings, Problem> {
+pub(super) fn settings(value: &Value, checks: &[Check]) -> Result<Settings, SettingsProblem> {
     matches_schema(value, &SCHEMA, &mut Vec::new())?;
     let settings: Settings =
-        serde_json::from_value(value.clone()).map_err(|error| Problem::value(&[], error.to_string()))?;
+        serde_json::from_value(value.clone()).map_err(|error| SettingsProblem::value(&[], error.to_string()))?;
     for check in checks {
         passes(value, check)?;
     }
@@ -46,10 +46,10 @@ pub(super) fn settings(value: &Value, checks: &[Check]) -> Result<Settings, Prob
 }
 
 /// Whether the texts of one setting pass a check.
-fn passes(settings: &Value, check: &Check) -> Result<(), Problem> {
+fn passes(settings: &Value, check: &Check) -> Result<(), SettingsProblem> {
     let path: Vec<String> = check.key.iter().map(|key| (*key).to_owned()).collect();
     let value = check.key.iter().fold(settings, |value, key| &value[*key]);
-    let of = |path: &[String], text: &str| (check.check)(text).map_err(|message| Problem::value(path, message));
+    let of = |path: &[String], text: &str| (check.check)(text).map_err(|message| SettingsProblem::value(path, message));
     if let Some(text) = value.as_str() {
         of(&path, text)?;
     }
@@ -60,46 +60,46 @@ fn passes(settings: &Value, check: &Check) -> Result<(), Problem> {
 }
 
 /// What neither the schema nor the checks of single settings can say.
-fn values(settings: &Settings) -> Result<(), Problem> {
+fn values(settings: &Settings) -> Result<(), SettingsProblem> {
     let path = |parts: &[&str]| parts.iter().map(|part| (*part).to_owned()).collect::<Vec<_>>();
     let evaluator = &settings.evaluator;
     if !evaluator.pool.is_empty() && !evaluator.command.is_empty() {
         let message = "`evaluator.pool` and `evaluator.command` are both set: keep one";
-        return Err(Problem::value(&path(&["evaluator", "pool"]), message));
+        return Err(SettingsProblem::value(&path(&["evaluator", "pool"]), message));
     }
     if let Some(address) = &settings.model.base_url {
         let good = url::Url::parse(address).is_ok_and(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
         if !good {
             let message = "`model.base-url` must be an address such as `http://localhost:11434/v1`";
-            return Err(Problem::value(&path(&["model", "base-url"]), message));
+            return Err(SettingsProblem::value(&path(&["model", "base-url"]), message));
         }
     }
     Ok(())
 }
 
-fn matches_schema(value: &Value, schema: &'static Value, path: &mut Vec<String>) -> Result<(), Problem> {
+fn matches_schema(value: &Value, schema: &'static Value, path: &mut Vec<String>) -> Result<(), SettingsProblem> {
     let schema = resolve(schema);
     let allowed = types(schema);
     if !allowed.is_empty() && !allowed.iter().any(|kind| is_a(value, kind)) {
         let wanted = allowed.iter().find(|kind| **kind != "null").map_or("null", |kind| described(kind));
         let message = format!("`{}` must be {wanted}, not {}", path.join("."), described(kind_of(value)));
-        return Err(Problem::value(path, message));
+        return Err(SettingsProblem::value(path, message));
     }
     if let (Some(minimum), Some(number)) = (schema["minimum"].as_f64(), value.as_f64())
         && number < minimum
     {
-        return Err(Problem::value(path, format!("`{}` must be at least {minimum}", path.join("."))));
+        return Err(SettingsProblem::value(path, format!("`{}` must be at least {minimum}", path.join("."))));
     }
     if let Some(maximum) =
         schema["maximum"].as_f64().filter(|maximum| value.as_f64().is_some_and(|number| number > *maximum))
     {
-        return Err(Problem::value(path, format!("`{}` must be at most {maximum}", path.join("."))));
+        return Err(SettingsProblem::value(path, format!("`{}` must be at most {maximum}", path.join("."))));
     }
     if let (Some(known), Some(word)) = (schema["enum"].as_array(), value.as_str())
         && !known.iter().any(|known| known == word)
     {
         let known: Vec<String> = known.iter().filter_map(|known| Some(format!("`{}`", known.as_str()?))).collect();
-        return Err(Problem::value(path, format!("`{}` must be one of {}", path.join("."), known.join(", "))));
+        return Err(SettingsProblem::value(path, format!("`{}` must be one of {}", path.join("."), known.join(", "))));
     }
     match value {
         Value::Object(entries) => {
@@ -122,14 +122,14 @@ fn matches_schema(value: &Value, schema: &'static Value, path: &mut Vec<String>)
     Ok(())
 }
 
-fn unknown_key(path: &[String], schema: &Value) -> Problem {
+fn unknown_key(path: &[String], schema: &Value) -> SettingsProblem {
     let known = || schema["properties"].as_object().into_iter().flat_map(|entries| entries.keys().map(String::as_str));
     let key = path.last().map_or("", String::as_str);
     let hint = match nearest(key, known()) {
         Some(name) => format!("did you mean `{name}`?"),
         None => format!("known here: {}", known().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")),
     };
-    Problem { path: path.to_vec(), at_key: true, message: format!("unknown key `{}`; {hint}", path.join(".")) }
+    SettingsProblem { path: path.to_vec(), at_key: true, message: format!("unknown key `{}`; {hint}", path.join(".")) }
 }
 
 /// The schema itself, or the definition it refers to.

@@ -237,7 +237,7 @@ const NAMESPACES: u32 = (libc::CLONE_NEWNS
 ///
 /// # Errors
 /// Returns an error when the kernel refuses the filter.
-pub fn put_up(policy: Policy) -> io::Result<Option<OwnedFd>> {
+pub fn install(policy: Policy) -> io::Result<Option<OwnedFd>> {
     let mut steps = program(policy, std::process::id());
     let length = u16::try_from(steps.len()).map_err(io::Error::other)?;
     let program = libc::sock_fprog { len: length, filter: steps.as_mut_ptr() };

@@ -7,7 +7,7 @@
 #[cfg(target_os = "linux")]
 pub mod filter;
 #[cfg(target_os = "linux")]
-pub mod proc;
+pub mod process_tree;
 
 /// The oldest usable version of Landlock's ABI, from Linux 5.19. Older versions forbid renaming a file into another
 /// folder, which Triton's cache does.
@@ -55,7 +55,7 @@ const SECRET: &[&str] = &["TOKEN", "SECRET", "PASSWORD", "CREDENTIAL", "API_KEY"
 
 /// The sandbox features of a kernel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Kernel {
+pub struct LinuxFeatures {
     /// The version of Landlock's ABI, which restricts access to files; 0 without Landlock.
     pub landlock: u32,
     /// Whether seccomp filters can refuse system calls.
@@ -64,7 +64,7 @@ pub struct Kernel {
     pub asks: bool,
 }
 
-impl Kernel {
+impl LinuxFeatures {
     /// The features of the running kernel; none on other systems than Linux.
     #[must_use]
     #[cfg(target_os = "linux")]
@@ -148,11 +148,11 @@ mod tests {
 
     #[test]
     fn what_a_kernel_lacks_is_said_once() {
-        let all = Kernel { landlock: 7, filter: true, asks: true };
+        let all = LinuxFeatures { landlock: 7, filter: true, asks: true };
         assert!(all.missing().is_empty());
-        assert_eq!(Kernel::default().missing().len(), 3);
-        let old = Kernel { landlock: 2, ..all }.missing();
+        assert_eq!(LinuxFeatures::default().missing().len(), 3);
+        let old = LinuxFeatures { landlock: 2, ..all }.missing();
         assert!(old.len() == 1 && old[0].contains("truncate"), "{old:?}");
-        assert!(!Kernel { landlock: 1, ..all }.bounds_files());
+        assert!(!LinuxFeatures { landlock: 1, ..all }.bounds_files());
     }
 }

@@ -3,15 +3,15 @@
 use std::collections::HashMap;
 
 use model::analysis::types::access::pointers;
-use model::analysis::types::{Value, infer};
-use model::api::Target;
+use model::analysis::types::{AbstractValue, infer};
+use model::api::TritonTarget;
 use model::kernel::ast::{ExprKind, walk_expressions};
 use model::kernel::{Kernel, Module};
 use model::syntax::Span;
 
 /// The properties of a value that are certain; all false where nothing is known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Class {
+pub struct NameClass {
     /// The value is known at compile time.
     pub constexpr: bool,
     /// The value is a pointer, a tile of pointers, a block pointer or a tensor descriptor.
@@ -20,16 +20,16 @@ pub struct Class {
     pub tile: bool,
 }
 
-impl Class {
-    fn of(value: &Value<'_>) -> Self {
+impl NameClass {
+    fn of(value: &AbstractValue<'_>) -> Self {
         let plain = Self::default();
         match value {
-            Value::Const(_) => Self { constexpr: true, ..plain },
-            Value::Tile(tile) => {
+            AbstractValue::Const(_) => Self { constexpr: true, ..plain },
+            AbstractValue::Tile(tile) => {
                 let is_address = tile.about.index().is_some_and(|index| index.base.is_some());
                 Self { pointer: tile.element.is_pointer() || is_address, tile: tile.is_block(), ..plain }
             }
-            Value::BlockPointer(_) | Value::Descriptor(_) => Self { pointer: true, ..plain },
+            AbstractValue::BlockPointer(_) | AbstractValue::Descriptor(_) => Self { pointer: true, ..plain },
             _ => plain,
         }
     }
@@ -46,31 +46,31 @@ impl Class {
 
 /// The classes of all names in a kernel.
 #[derive(Debug)]
-pub struct Classes<'a> {
+pub struct NameClasses<'a> {
     kernel: &'a Kernel,
-    places: HashMap<Span, Class>,
-    params: HashMap<&'a str, Class>,
+    places: HashMap<Span, NameClass>,
+    params: HashMap<&'a str, NameClass>,
 }
 
-impl<'a> Classes<'a> {
+impl<'a> NameClasses<'a> {
     /// Classifies the names of `kernel`, which is `module.kernels[index]`.
     #[must_use]
-    pub fn new(module: &'a Module, text: &str, target: Target, index: usize, kernel: &'a Kernel) -> Self {
-        let mut places: HashMap<Span, Class> = HashMap::new();
+    pub fn new(module: &'a Module, text: &str, target: TritonTarget, index: usize, kernel: &'a Kernel) -> Self {
+        let mut places: HashMap<Span, NameClass> = HashMap::new();
         for (span, value) in &infer(module, text, target, index, true).types {
-            let class = Class::of(value);
+            let class = NameClass::of(value);
             places.entry(*span).and_modify(|known| *known = known.and(class)).or_insert(class);
         }
         // A parameter may be known to be a pointer although its element type is not.
         let pointers = pointers(module, kernel);
-        let pointer = Class { pointer: true, ..Class::default() };
-        let mut params: HashMap<&str, Class> = pointers.iter().map(|name| (*name, pointer)).collect();
+        let pointer = NameClass { pointer: true, ..NameClass::default() };
+        let mut params: HashMap<&str, NameClass> = pointers.iter().map(|name| (*name, pointer)).collect();
         walk_expressions(&kernel.body, &mut |expr| {
             if let ExprKind::Name(name) = &expr.kind
                 && let Some(param) = kernel.param(name)
                 && let Some(class) = places.get_mut(&expr.span)
             {
-                if *class == Class::default() {
+                if *class == NameClass::default() {
                     *class = params.get(param.name.as_str()).copied().unwrap_or_default();
                 }
                 params.entry(&param.name).or_insert(*class);
@@ -87,10 +87,10 @@ impl<'a> Classes<'a> {
 
     /// The class of `name` where it occurs at `span`.
     #[must_use]
-    pub fn at(&self, name: &str, span: Span) -> Class {
+    pub fn at(&self, name: &str, span: Span) -> NameClass {
         let param = self.kernel.param(name);
         if param.is_some_and(|param| param.constexpr) {
-            return Class { constexpr: true, ..Class::default() };
+            return NameClass { constexpr: true, ..NameClass::default() };
         }
         // In the signature, a parameter has the class of its first use in the body.
         let in_head = param.and_then(|param| self.params.get(param.name.as_str()));

@@ -8,8 +8,8 @@ use model::kernel::{Kernel, Module};
 use model::syntax::Span;
 
 use super::cursor::{Bracket, Inside};
+use super::cursor_context::{Callee, CursorContext, is_callable};
 use super::describe;
-use super::place::{Callee, Place, is_callable};
 
 /// A completion item.
 #[derive(Clone, Debug, PartialEq)]
@@ -19,7 +19,7 @@ pub struct Item {
     /// The text to insert where it is not just the name: `other=`.
     pub insert: Option<String>,
     /// The kind of thing that the name stands for.
-    pub kind: Kind,
+    pub kind: CompletionKind,
     /// The parameters of a function, or the default of a keyword: `(pointer, mask=None)`, `=None`.
     pub signature: Option<String>,
     /// A short description, such as the kind of the name and the Triton version.
@@ -30,7 +30,7 @@ pub struct Item {
 
 /// The kind of a completion item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum CompletionKind {
     /// A function.
     Function,
     /// A class.
@@ -51,7 +51,7 @@ pub enum Kind {
 
 /// The completion items at a cursor, and the span that they replace.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Offer {
+pub struct Completions {
     /// The span of the word around the cursor, which an item replaces.
     pub word: Span,
     /// The items; at least one.
@@ -60,7 +60,7 @@ pub struct Offer {
 
 /// The completions at `place`; `None` where there are none, as in strings, comments and numbers.
 #[must_use]
-pub fn at(place: &Place<'_>) -> Option<Offer> {
+pub fn at(place: &CursorContext<'_>) -> Option<Completions> {
     let cursor = &place.cursor;
     let text = place.source.text();
     let is_number = text[cursor.word.start..].starts_with(|c: char| c.is_ascii_digit())
@@ -79,7 +79,7 @@ pub fn at(place: &Place<'_>) -> Option<Offer> {
         items.extend(place.kernel().into_iter().flat_map(|kernel| names(place, kernel)));
         items
     };
-    (!items.is_empty()).then_some(Offer { word: cursor.word, items })
+    (!items.is_empty()).then_some(Completions { word: cursor.word, items })
 }
 
 /// Whether a new name follows this keyword, or a name that is not part of an expression.
@@ -88,7 +88,7 @@ fn binds(keyword: &str) -> bool {
 }
 
 /// The module whose members the statement imports: `from triton.language import …`.
-fn imported_from(place: &Place<'_>) -> Option<String> {
+fn imported_from(place: &CursorContext<'_>) -> Option<String> {
     let cursor = &place.cursor;
     let before = place.source.text().get(cursor.statement..cursor.word.start)?;
     let (module, names) = before.strip_prefix("from ")?.split_once(" import")?;
@@ -96,7 +96,7 @@ fn imported_from(place: &Place<'_>) -> Option<String> {
     in_place.then(|| module.trim().to_owned())
 }
 
-fn members(place: &Place<'_>, module: &str) -> Vec<Item> {
+fn members(place: &CursorContext<'_>, module: &str) -> Vec<Item> {
     let Some(members) = place.target.table.modules.get(module) else { return Vec::new() };
     let is_public = |name: &str, member: &Member| {
         // The tables also hold what Triton's modules import for their own use.
@@ -107,11 +107,11 @@ fn members(place: &Place<'_>, module: &str) -> Vec<Item> {
     let version = describe::version(place.target);
     let items = members.iter().filter(|(name, member)| is_public(name, member)).map(|(name, member)| {
         let (kind, rank) = match member.kind {
-            MemberKind::Builtin | MemberKind::Jit | MemberKind::Function => (Kind::Function, 0),
-            MemberKind::Dtype => (Kind::Dtype, 1),
-            MemberKind::Class => (Kind::Class, 1),
-            MemberKind::Module => (Kind::Module, 2),
-            MemberKind::Value => (Kind::Value, 2),
+            MemberKind::Builtin | MemberKind::Jit | MemberKind::Function => (CompletionKind::Function, 0),
+            MemberKind::Dtype => (CompletionKind::Dtype, 1),
+            MemberKind::Class => (CompletionKind::Class, 1),
+            MemberKind::Module => (CompletionKind::Module, 2),
+            MemberKind::Value => (CompletionKind::Value, 2),
         };
         Item {
             name: name.clone(),
@@ -126,7 +126,7 @@ fn members(place: &Place<'_>, module: &str) -> Vec<Item> {
 }
 
 /// The keywords that the call has not used yet.
-fn keywords(place: &Place<'_>, call: &Bracket) -> Vec<Item> {
+fn keywords(place: &CursorContext<'_>, call: &Bracket) -> Vec<Item> {
     let used: HashSet<&str> = call.keywords.iter().map(|span| place.source.slice(*span)).collect();
     let positional = if call.has_star { 0 } else { call.commas - call.keywords.len().min(call.commas) };
     let text = place.source.text();
@@ -146,10 +146,17 @@ fn keywords(place: &Place<'_>, call: &Bracket) -> Vec<Item> {
 }
 
 fn keyword(name: &str, signature: Option<String>, about: String, rank: u8) -> Item {
-    Item { name: name.to_owned(), insert: Some(format!("{name}=")), kind: Kind::Keyword, signature, about, rank }
+    Item {
+        name: name.to_owned(),
+        insert: Some(format!("{name}=")),
+        kind: CompletionKind::Keyword,
+        signature,
+        about,
+        rank,
+    }
 }
 
-fn keywords_of(member: &Member, positional: usize, place: &Place<'_>) -> Vec<Item> {
+fn keywords_of(member: &Member, positional: usize, place: &CursorContext<'_>) -> Vec<Item> {
     let about = format!("keyword · {}", describe::version(place.target));
     let bare_star = member.params.iter().position(|param| param.name == "*");
     let params = member.params.iter().enumerate().filter(|(at, param)| {
@@ -190,7 +197,7 @@ pub(super) fn set_by(kernel: &Kernel, name: &str) -> Option<&'static str> {
     names.iter().any(|set| set == name).then_some("heuristics")
 }
 
-fn launch_options(kernel: Option<&Kernel>, place: &Place<'_>) -> Vec<Item> {
+fn launch_options(kernel: Option<&Kernel>, place: &CursorContext<'_>) -> Vec<Item> {
     let configs = kernel.and_then(|kernel| kernel.autotune.as_ref()?.configs.as_ref());
     let is_tuned = |name: &String| {
         configs
@@ -206,7 +213,7 @@ fn is_usual(option: &str) -> bool {
 }
 
 /// The names that the body of `kernel` can use.
-fn names(place: &Place<'_>, kernel: &Kernel) -> Vec<Item> {
+fn names(place: &CursorContext<'_>, kernel: &Kernel) -> Vec<Item> {
     let item = |name: &str, kind, about: String, rank| Item {
         name: name.to_owned(),
         insert: None,
@@ -217,8 +224,11 @@ fn names(place: &Place<'_>, kernel: &Kernel) -> Vec<Item> {
     };
     let mut items = Vec::new();
     for param in &kernel.params {
-        let (kind, what) =
-            if param.constexpr { (Kind::Constexpr, "constexpr parameter") } else { (Kind::Variable, "parameter") };
+        let (kind, what) = if param.constexpr {
+            (CompletionKind::Constexpr, "constexpr parameter")
+        } else {
+            (CompletionKind::Variable, "parameter")
+        };
         items.push(item(&param.name, kind, format!("{what} of `{}`", kernel.name), 4));
     }
     let constants = constexpr_locals(kernel);
@@ -226,13 +236,13 @@ fn names(place: &Place<'_>, kernel: &Kernel) -> Vec<Item> {
     let mut locals: Vec<&String> = kernel.locals.iter().filter(|name| !is_param(name)).collect();
     locals.sort_unstable();
     for name in locals {
-        let kind = if constants.contains(name.as_str()) { Kind::Constexpr } else { Kind::Variable };
+        let kind = if constants.contains(name.as_str()) { CompletionKind::Constexpr } else { CompletionKind::Variable };
         items.push(item(name, kind, format!("local of `{}`", kernel.name), 4));
     }
     let module = place.module();
     let is_visible = |name: &str| !kernel.locals.contains(name);
     for name in constexpr_globals(module).filter(|name| is_visible(name)) {
-        items.push(item(name, Kind::Constexpr, "constexpr of this file".to_owned(), 5));
+        items.push(item(name, CompletionKind::Constexpr, "constexpr of this file".to_owned(), 5));
     }
     // A kernel that is launched and never called by a kernel is not a helper; a kernel that is never launched may be.
     let is_helper =
@@ -242,12 +252,12 @@ fn names(place: &Place<'_>, kernel: &Kernel) -> Vec<Item> {
         if !is_launched || module.called_in_kernels().contains(&helper.name) {
             let signature = format!("({})", describe::source_params(helper, place.source.text()));
             let about = "Triton function of this file".to_owned();
-            items.push(Item { signature: Some(signature), ..item(&helper.name, Kind::Function, about, 5) });
+            items.push(Item { signature: Some(signature), ..item(&helper.name, CompletionKind::Function, about, 5) });
         }
     }
     for path in ["triton.language", "triton"] {
         for alias in module.imports.aliases_of(path).into_iter().filter(|name| is_visible(name)) {
-            items.push(item(alias, Kind::Module, format!("`{path}`"), 6));
+            items.push(item(alias, CompletionKind::Module, format!("`{path}`"), 6));
         }
     }
     items

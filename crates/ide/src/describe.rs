@@ -1,11 +1,11 @@
 //! Text for signatures and kinds of members.
 
-use model::api::{Certainty, Member, MemberKind, Parameter, Target};
+use model::api::{Member, MemberKind, MemberParameter, TritonTarget, VersionCertainty};
 use model::kernel::{Kernel, Param};
 
 /// A parameter as in Python: `mask=None`.
 #[must_use]
-pub fn parameter(param: &Parameter) -> String {
+pub fn parameter(param: &MemberParameter) -> String {
     match &param.default {
         Some(default) => format!("{}={default}", param.name),
         None => param.name.clone(),
@@ -44,10 +44,10 @@ pub fn kind(member: &Member) -> &'static str {
 
 /// The Triton version of the API table, with a note where the installed version is not known.
 #[must_use]
-pub fn version(target: Target) -> String {
+pub fn version(target: TritonTarget) -> String {
     let version = target.table.version;
     match target.certainty {
-        Certainty::Known => format!("Triton {version}"),
+        VersionCertainty::Known => format!("Triton {version}"),
         _ => format!("Triton {version} (which version is installed is not known)"),
     }
 }

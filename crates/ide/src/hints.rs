@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 
 use model::analysis::launches::{certainly_launched, settings};
-use model::api::Target;
+use model::api::TritonTarget;
 use model::kernel::{Kernel, Module, Param};
 use model::syntax::Span;
 
@@ -39,7 +39,7 @@ pub enum HintKind {
 pub fn hints(
     module: &Module,
     text: &str,
-    target: Target,
+    target: TritonTarget,
     within: Span,
     wanted: &dyn Fn(HintKind) -> bool,
 ) -> Vec<Hint> {

@@ -6,16 +6,16 @@
 //!
 //! The text often does not parse while a user types. The context of the cursor is therefore read from the characters
 //! ([`cursor`]), and where the parser found an error, the model is built without the statement that is being typed
-//! ([`place`]).
+//! ([`cursor_context`]).
 
 pub mod classify;
 pub mod complete;
 pub mod cursor;
+pub mod cursor_context;
 pub mod describe;
 pub mod hints;
 pub mod names;
 pub mod outline;
-pub mod place;
 pub mod resources;
 pub mod signature;
 #[cfg(test)]

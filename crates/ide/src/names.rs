@@ -4,7 +4,7 @@
 use tree_sitter::Node;
 
 use model::kernel::ast::{Expr, ExprKind, Stmt, StmtKind};
-use model::kernel::{File, Kernel, Module};
+use model::kernel::{ImportedFile, Kernel, Module};
 use model::syntax::{Source, Span, each_node, field, node_span};
 
 /// The entity that a name refers to.
@@ -223,7 +223,7 @@ pub fn definitions(source: &Source, module: &Module, offset: usize) -> Vec<Span>
 
 /// The file that defines the imported name at byte `offset`, and the name in that file, where kernels use it.
 #[must_use]
-pub fn imported<'a>(source: &Source, module: &'a Module, offset: usize) -> Option<(&'a File, &'a str)> {
+pub fn imported<'a>(source: &Source, module: &'a Module, offset: usize) -> Option<(&'a ImportedFile, &'a str)> {
     let is_name = |node: &Node<'_>| node.kind() == "identifier";
     let node_at = |offset: usize| source.node_at(Span::new(offset, offset)).filter(is_name);
     let mut node = node_at(offset).or_else(|| node_at(offset.checked_sub(1)?))?;

@@ -7,24 +7,24 @@ use super::describe;
 
 /// An entry of the outline.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Entry {
+pub struct OutlineItem {
     /// The name that is shown; never empty.
     pub name: String,
     /// The text that is shown beside the name.
     pub detail: String,
     /// The kind of the entry.
-    pub kind: EntryKind,
+    pub kind: OutlineKind,
     /// The span of the whole entry.
     pub span: Span,
     /// The span of the name.
     pub name_span: Span,
     /// The entries inside this one.
-    pub children: Vec<Entry>,
+    pub children: Vec<OutlineItem>,
 }
 
 /// The kind of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum EntryKind {
+pub enum OutlineKind {
     /// A kernel, or a function that kernels call.
     Kernel,
     /// A compile-time parameter or constant.
@@ -39,18 +39,18 @@ pub enum EntryKind {
 
 /// The outline of a file, in the order of the text.
 #[must_use]
-pub fn outline(source: &Source, module: &Module) -> Vec<Entry> {
-    let mut entries: Vec<Entry> = module.kernels.iter().map(|kernel| of_kernel(source, module, kernel)).collect();
+pub fn outline(source: &Source, module: &Module) -> Vec<OutlineItem> {
+    let mut entries: Vec<OutlineItem> = module.kernels.iter().map(|kernel| of_kernel(source, module, kernel)).collect();
     for (at, host) in module.hosts.iter().enumerate() {
         let launches = module.launches.iter().filter(|launch| launch.host == Some(at));
-        let children: Vec<Entry> = launches.map(|launch| of_launch(source, launch)).collect();
+        let children: Vec<OutlineItem> = launches.map(|launch| of_launch(source, launch)).collect();
         let mut names: Vec<&str> = children.iter().map(|child| child.name.as_str()).collect();
         names.sort_unstable();
         names.dedup();
-        entries.push(Entry {
+        entries.push(OutlineItem {
             name: host.qualname.clone(),
             detail: format!("launches {}", names.join(", ")),
-            kind: EntryKind::Host,
+            kind: OutlineKind::Host,
             span: host.span,
             name_span: host.name_span,
             children,
@@ -60,10 +60,10 @@ pub fn outline(source: &Source, module: &Module) -> Vec<Entry> {
     entries.extend(at_top.map(|launch| of_launch(source, launch)));
     for name in super::complete::constexpr_globals(module) {
         let globals = module.globals.iter().filter(|global| global.name == name);
-        entries.extend(globals.map(|global| Entry {
+        entries.extend(globals.map(|global| OutlineItem {
             name: name.to_owned(),
             detail: one_line(source.slice(global.value.span)),
-            kind: EntryKind::Constexpr,
+            kind: OutlineKind::Constexpr,
             span: global.span,
             name_span: Span::new(global.span.start, global.span.start + name.len()),
             children: Vec::new(),
@@ -73,38 +73,38 @@ pub fn outline(source: &Source, module: &Module) -> Vec<Entry> {
     entries
 }
 
-fn of_kernel(source: &Source, module: &Module, kernel: &Kernel) -> Entry {
+fn of_kernel(source: &Source, module: &Module, kernel: &Kernel) -> OutlineItem {
     let configs = kernel.autotune.iter().filter_map(|autotune| autotune.configs.as_ref()).flatten();
-    let params = kernel.params.iter().filter(|param| param.constexpr).map(|param| Entry {
+    let params = kernel.params.iter().filter(|param| param.constexpr).map(|param| OutlineItem {
         name: param.name.clone(),
         detail: describe::source_param(param, source.text()),
-        kind: EntryKind::Constexpr,
+        kind: OutlineKind::Constexpr,
         span: param.span,
         name_span: param.name_span,
         children: Vec::new(),
     });
     let launches = module.launches_of(&kernel.name).count();
     let is_helper = launches == 0 && module.called_in_kernels().contains(&kernel.name);
-    let mut children: Vec<Entry> = configs.map(|config| of_config(source, config)).chain(params).collect();
+    let mut children: Vec<OutlineItem> = configs.map(|config| of_config(source, config)).chain(params).collect();
     children.sort_by_key(|entry| entry.span);
-    Entry {
+    OutlineItem {
         name: kernel.name.clone(),
         detail: if is_helper { "helper".to_owned() } else { "kernel".to_owned() },
-        kind: EntryKind::Kernel,
+        kind: OutlineKind::Kernel,
         span: kernel.span,
         name_span: kernel.name_span,
         children,
     }
 }
 
-fn of_config(source: &Source, config: &Config) -> Entry {
+fn of_config(source: &Source, config: &Config) -> OutlineItem {
     let parts = config.meta.iter().chain(&config.options);
     let parts: Vec<String> =
         parts.map(|(name, value)| format!("{name}={}", one_line(source.slice(value.span)))).collect();
-    Entry {
+    OutlineItem {
         name: parts.join(", "),
         detail: "configuration".to_owned(),
-        kind: EntryKind::Config,
+        kind: OutlineKind::Config,
         span: config.span,
         name_span: config.span,
         children: Vec::new(),
@@ -112,11 +112,11 @@ fn of_config(source: &Source, config: &Config) -> Entry {
     .named("Config")
 }
 
-fn of_launch(source: &Source, launch: &model::kernel::Launch) -> Entry {
-    Entry {
+fn of_launch(source: &Source, launch: &model::kernel::Launch) -> OutlineItem {
+    OutlineItem {
         name: one_line(source.slice(launch.target.span)),
         detail: format!("launch on {}", one_line(source.slice(launch.grid.span))),
-        kind: EntryKind::Launch,
+        kind: OutlineKind::Launch,
         span: launch.span,
         name_span: launch.target.span,
         children: Vec::new(),
@@ -124,7 +124,7 @@ fn of_launch(source: &Source, launch: &model::kernel::Launch) -> Entry {
     .named("launch")
 }
 
-impl Entry {
+impl OutlineItem {
     /// Gives an entry without a name another one, since editors refuse empty names.
     fn named(mut self, stand_in: &str) -> Self {
         if self.name.trim().is_empty() {

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use model::analysis::resources::{Outcome, Resources, Row};
+use model::analysis::resources::{CompilationResult, CompiledVariant, Resources};
 use model::kernel::{Kernel, Module};
 
 /// The number of rows that are shown at most.
@@ -10,7 +10,7 @@ const ROWS: usize = 12;
 
 /// Whether resources are shown for a kernel: not where it has errors, or where other kernels call it.
 #[must_use]
-pub fn is_told(module: &Module, kernel: &Kernel) -> bool {
+pub fn is_reported(module: &Module, kernel: &Kernel) -> bool {
     !kernel.has_error
         && module.kernel(&kernel.name).is_some()
         && !module.called_in_kernels().contains(kernel.name.as_str())
@@ -23,13 +23,13 @@ pub fn headline(resources: &Resources) -> String {
     let device = &resources.device;
     match resources.rows.as_slice() {
         [] => format!("{device}: nothing is known{caveat}"),
-        [row] => format!("{device}: {}{caveat}", resources.words(row)),
+        [row] => format!("{device}: {}{caveat}", resources.describe(row)),
         rows => format!("{device}: {}{caveat}", several(resources, rows)),
     }
 }
 
 /// A summary of several rows: `12 configs: occupancy 12.5–50 %, 1 with spills, 2 out of resources`.
-fn several(resources: &Resources, rows: &[Row]) -> String {
+fn several(resources: &Resources, rows: &[CompiledVariant]) -> String {
     let is_tuned = rows.iter().any(|row| row.config.is_some());
     let more = if resources.left_out > 0 { "+" } else { "" };
     let mut out = format!("{}{more} {}", rows.len(), if is_tuned { "configs" } else { "variants" });
@@ -46,10 +46,9 @@ fn several(resources: &Resources, rows: &[Row]) -> String {
         };
         parts.push(format!("occupancy {range} %"));
     }
-    let lacking = rows.iter().filter(|row| resources.lack(row).is_some()).count();
-    let spills =
-        |row: &&Row| matches!(&row.outcome, Outcome::Compiled(taken) if taken.spills.is_some_and(|spills| spills > 0));
-    let refused = |row: &&Row| matches!(row.outcome, Outcome::Refused(_));
+    let lacking = rows.iter().filter(|row| resources.missing_resource(row).is_some()).count();
+    let spills = |row: &&CompiledVariant| matches!(&row.outcome, CompilationResult::Compiled(taken) if taken.spills.is_some_and(|spills| spills > 0));
+    let refused = |row: &&CompiledVariant| matches!(row.outcome, CompilationResult::Refused(_));
     for (count, what) in [
         (rows.iter().filter(spills).count(), "with spills"),
         (lacking, "out of resources"),
@@ -68,7 +67,7 @@ fn several(resources: &Resources, rows: &[Row]) -> String {
 /// The rows as pairs of text: the setting that distinguishes a row, and its outcome.
 #[must_use]
 pub fn rows(resources: &Resources) -> Vec<(String, String)> {
-    resources.rows.iter().map(|row| (row.setting.clone(), resources.words(row))).collect()
+    resources.rows.iter().map(|row| (row.setting.clone(), resources.describe(row))).collect()
 }
 
 /// A summary in a few lines, for a message.
@@ -99,13 +98,13 @@ pub fn table(resources: &Resources) -> String {
     out.push_str("| | registers | spills | shared | occupancy |\n|---|--:|--:|--:|---|\n");
     for row in resources.rows.iter().take(ROWS) {
         let setting = if row.setting.is_empty() { String::new() } else { format!("`{}`", row.setting) };
-        let Outcome::Compiled(taken) = &row.outcome else {
-            let _ = writeln!(out, "| {setting} | | | | {} |", resources.words(row).replace('|', "\\|"));
+        let CompilationResult::Compiled(taken) = &row.outcome else {
+            let _ = writeln!(out, "| {setting} | | | | {} |", resources.describe(row).replace('|', "\\|"));
             continue;
         };
         let number = |value: Option<u32>| value.map_or_else(String::new, |value| value.to_string());
         let (registers, spills, shared) = (number(taken.registers), number(taken.spills), taken.shared);
-        let last = match (resources.lack(row), resources.occupancy(row)) {
+        let last = match (resources.missing_resource(row), resources.occupancy(row)) {
             (Some(lack), _) => lack,
             (None, Some(occupancy)) => occupancy.to_string().trim_start_matches("occupancy ").to_owned(),
             (None, None) => String::new(),
@@ -119,26 +118,27 @@ pub fn table(resources: &Resources) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::analysis::occupancy::Limits;
-    use model::analysis::resources::{Certainty, Taken};
+    use model::analysis::occupancy::MultiprocessorLimits;
+    use model::analysis::resources::{KernelResources, LaunchCertainty};
 
-    fn row(setting: &str, registers: u32, shared: u32) -> Row {
-        let taken = Taken { registers: Some(registers), spills: Some(0), stack: Some(0), shared, warps: 4, ctas: 1 };
-        let (setting, outcome) = (setting.to_owned(), Outcome::Compiled(taken));
-        Row { config: Some(0), setting, certainty: Certainty::Certain, outcome }
+    fn row(setting: &str, registers: u32, shared: u32) -> CompiledVariant {
+        let taken =
+            KernelResources { registers: Some(registers), spills: Some(0), stack: Some(0), shared, warps: 4, ctas: 1 };
+        let (setting, outcome) = (setting.to_owned(), CompilationResult::Compiled(taken));
+        CompiledVariant { config: Some(0), setting, certainty: LaunchCertainty::Certain, outcome }
     }
 
-    fn resources(rows: Vec<Row>) -> Resources {
-        Resources { device: "sm_90".to_owned(), limits: Limits::of(90), rows, left_out: 0 }
+    fn resources(rows: Vec<CompiledVariant>) -> Resources {
+        Resources { device: "sm_90".to_owned(), limits: MultiprocessorLimits::of(90), rows, left_out: 0 }
     }
 
     #[test]
     fn one_way_is_told_in_full() {
         let mut one = resources(vec![row("", 190, 49_152)]);
         assert_eq!(headline(&one), "sm_90: 190 registers, no spills, 48 KiB shared, occupancy 12.5 % (registers)");
-        one.rows[0].certainty = Certainty::Guessed;
+        one.rows[0].certainty = LaunchCertainty::Guessed;
         assert!(headline(&one).ends_with("(registers) (parameters guessed)"));
-        one.rows[0].certainty = Certainty::Possible;
+        one.rows[0].certainty = LaunchCertainty::Possible;
         assert!(headline(&one).ends_with("(registers)"), "of a tuner, options are known");
         one.rows[0].config = None;
         assert!(headline(&one).ends_with("(registers) (launch options assumed)"));
@@ -146,7 +146,7 @@ mod tests {
 
     #[test]
     fn several_are_summed_up() {
-        let refused = Row { outcome: Outcome::Refused("no".to_owned()), ..row("B=3", 1, 1) };
+        let refused = CompiledVariant { outcome: CompilationResult::Refused("no".to_owned()), ..row("B=3", 1, 1) };
         let mut many = resources(vec![row("B=1", 190, 49_152), row("B=2", 32, 1024), row("B=4", 32, 300_000), refused]);
         assert_eq!(
             headline(&many),

@@ -3,12 +3,12 @@
 use model::kernel::{Kernel, Param};
 use model::syntax::Span;
 
+use super::cursor_context::{Callee, CursorContext};
 use super::describe;
-use super::place::{Callee, Place};
 
 /// The signature of a function.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Signature {
+pub struct CallSignature {
     /// The text that is shown: `load(pointer, mask=None)`.
     pub label: String,
     /// A short description of the function.
@@ -32,7 +32,7 @@ pub struct SignatureParam {
 
 /// The signature of the call around `place`.
 #[must_use]
-pub fn at(place: &Place<'_>) -> Option<Signature> {
+pub fn at(place: &CursorContext<'_>) -> Option<CallSignature> {
     if place.cursor.inside == super::cursor::Inside::Comment {
         return None;
     }
@@ -45,14 +45,14 @@ pub fn at(place: &Place<'_>) -> Option<Signature> {
             let name = written();
             let params = member.params.iter().map(|param| (param.name.clone(), describe::parameter(param), None));
             let about = format!("{} · {}", describe::kind(member), describe::version(place.target));
-            Signature::new(name.rsplit('.').next().unwrap_or(&name), params, about)
+            CallSignature::new(name.rsplit('.').next().unwrap_or(&name), params, about)
         }
         Callee::Kernel(kernel) => of_kernel(kernel, &kernel.name, text, false),
         Callee::Imported(file, kernel) => {
             let of_file =
                 file.path.file_name().map_or_else(String::new, |name| format!(" of {}", name.to_string_lossy()));
             let about = format!("Triton function{of_file}");
-            Signature { about, ..of_kernel(kernel, &kernel.name, &file.text, false) }
+            CallSignature { about, ..of_kernel(kernel, &kernel.name, &file.text, false) }
         }
         Callee::Launch(kernel) => of_kernel(kernel?, &written(), text, true),
     };
@@ -66,7 +66,7 @@ pub fn at(place: &Place<'_>) -> Option<Signature> {
     Some(signature)
 }
 
-fn of_kernel(kernel: &Kernel, name: &str, text: &str, is_launch: bool) -> Signature {
+fn of_kernel(kernel: &Kernel, name: &str, text: &str, is_launch: bool) -> CallSignature {
     let mut params = Vec::new();
     let mut has_star = false;
     for param in &kernel.params {
@@ -79,7 +79,7 @@ fn of_kernel(kernel: &Kernel, name: &str, text: &str, is_launch: bool) -> Signat
         params.push((format!("{stars}{}", param.name), written.clone(), about(kernel, param, is_launch)));
     }
     let about = if is_launch { "launch of a kernel" } else { "Triton function of this file" };
-    Signature::new(name, params.into_iter(), about.to_owned())
+    CallSignature::new(name, params.into_iter(), about.to_owned())
 }
 
 /// The note for callers about a parameter of a kernel.
@@ -92,7 +92,7 @@ fn about(kernel: &Kernel, param: &Param, is_launch: bool) -> Option<String> {
     }
 }
 
-impl Signature {
+impl CallSignature {
     fn new(name: &str, params: impl Iterator<Item = (String, String, Option<String>)>, about: String) -> Self {
         let mut label = format!("{name}(");
         let mut spans = Vec::new();

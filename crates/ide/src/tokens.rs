@@ -2,11 +2,11 @@
 
 use std::collections::HashSet;
 
-use model::api::Target;
+use model::api::TritonTarget;
 use model::kernel::Module;
 use model::syntax::{Source, Span, field, node_span};
 
-use super::classify::{Class, Classes};
+use super::classify::{NameClass, NameClasses};
 use super::complete::constexpr_globals;
 use super::names::{binds, identifiers};
 
@@ -18,7 +18,7 @@ pub struct Token {
     /// The kind of the name.
     pub kind: TokenKind,
     /// The class of the name's value at this occurrence.
-    pub class: Class,
+    pub class: NameClass,
     /// Whether the name is bound here.
     pub is_binding: bool,
 }
@@ -37,11 +37,11 @@ pub enum TokenKind {
 /// The tokens in the span `within`, in the order of the text: names in kernels about which something is known, and the
 /// names of kernels.
 #[must_use]
-pub fn tokens(source: &Source, module: &Module, target: Target, within: Span) -> Vec<Token> {
+pub fn tokens(source: &Source, module: &Module, target: TritonTarget, within: Span) -> Vec<Token> {
     let constants: HashSet<&str> = constexpr_globals(module).collect();
     let mut tokens = Vec::new();
     for (index, kernel) in module.kernels.iter().enumerate().filter(|(_, kernel)| kernel.def_span.meets(within)) {
-        let known = Classes::new(module, source.text(), target, index, kernel);
+        let known = NameClasses::new(module, source.text(), target, index, kernel);
         of_kernel(source, module, &known, &constants, &mut tokens);
     }
     for launch in module.launches.iter().filter(|launch| launch.span.meets(within)) {
@@ -59,7 +59,7 @@ pub fn tokens(source: &Source, module: &Module, target: Target, within: Span) ->
 fn of_kernel(
     source: &Source,
     module: &Module,
-    known: &Classes<'_>,
+    known: &NameClasses<'_>,
     constants: &HashSet<&str>,
     tokens: &mut Vec<Token>,
 ) {
@@ -84,18 +84,24 @@ fn of_kernel(
     });
 }
 
-fn of_name(name: &str, span: Span, module: &Module, known: &Classes<'_>, constants: &HashSet<&str>) -> Option<Token> {
+fn of_name(
+    name: &str,
+    span: Span,
+    module: &Module,
+    known: &NameClasses<'_>,
+    constants: &HashSet<&str>,
+) -> Option<Token> {
     let kernel = known.kernel();
     if kernel.locals.contains(name) {
         let class = known.at(name, span);
         if kernel.param(name).is_some() {
             return Some(Token { class, ..Token::plain(span, TokenKind::Parameter) });
         }
-        let says_something = class != Class::default();
+        let says_something = class != NameClass::default();
         return says_something.then(|| Token { class, ..Token::plain(span, TokenKind::Variable) });
     }
     if constants.contains(name) {
-        let class = Class { constexpr: true, ..Class::default() };
+        let class = NameClass { constexpr: true, ..NameClass::default() };
         return Some(Token { class, ..Token::plain(span, TokenKind::Variable) });
     }
     module.kernel(name).map(|_| Token::plain(span, TokenKind::Function))
@@ -103,6 +109,6 @@ fn of_name(name: &str, span: Span, module: &Module, known: &Classes<'_>, constan
 
 impl Token {
     fn plain(span: Span, kind: TokenKind) -> Self {
-        Self { span, kind, class: Class::default(), is_binding: false }
+        Self { span, kind, class: NameClass::default(), is_binding: false }
     }
 }

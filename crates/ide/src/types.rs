@@ -4,11 +4,11 @@ use std::collections::HashMap;
 use std::fmt::Write as _;
 
 use model::analysis::ranges::{Range, range};
-use model::analysis::types::access::{Access, AccessKind, Mask};
-use model::analysis::types::index::{About, Atom, Condition, Lane, Poly};
-use model::analysis::types::{Facts, Value, infer};
-use model::analysis::verdict::Verdict;
-use model::api::Target;
+use model::analysis::types::access::{AccessKind, Mask, MemoryAccess};
+use model::analysis::types::index::{Atom, IndexComparison, Lane, LaneFact, Poly};
+use model::analysis::types::{AbstractValue, KernelAnalysis, infer};
+use model::analysis::verdict::FrontEndVerdict;
+use model::api::TritonTarget;
 use model::kernel::Module;
 use model::kernel::ast::{Expr, ExprKind, StmtKind, walk_expressions, walk_statements};
 use model::syntax::Span;
@@ -18,11 +18,11 @@ use super::hints::{Hint, HintKind};
 /// Type hints after the assigned names of the kernel `module.kernels[index]`: `: fp16[BLOCK_M, BLOCK_K]`. Scalars get
 /// none: there are many of them, and most are `int32`.
 #[must_use]
-pub fn hints(module: &Module, text: &str, target: Target, index: usize) -> Vec<Hint> {
+pub fn hints(module: &Module, text: &str, target: TritonTarget, index: usize) -> Vec<Hint> {
     let Some(kernel) = module.kernels.get(index) else { return Vec::new() };
     let facts = infer(module, text, target, index, true);
     let values = joined(&facts);
-    let verdict = Verdict::of(kernel);
+    let verdict = FrontEndVerdict::of(kernel);
     let mut hints = Vec::new();
     walk_statements(&kernel.body, &mut |stmt| {
         let StmtKind::Assign { targets, value, .. } = &stmt.kind else { return };
@@ -48,8 +48,8 @@ pub fn hints(module: &Module, text: &str, target: Target, index: usize) -> Vec<H
 }
 
 /// The value at each span, joined over all iterations of loops.
-fn joined(facts: &Facts) -> HashMap<Span, Value<'static>> {
-    let mut values: HashMap<Span, Value<'static>> = HashMap::new();
+fn joined(facts: &KernelAnalysis) -> HashMap<Span, AbstractValue<'static>> {
+    let mut values: HashMap<Span, AbstractValue<'static>> = HashMap::new();
     for (span, value) in &facts.types {
         values.entry(*span).and_modify(|known| *known = known.either(value)).or_insert_with(|| value.clone());
     }
@@ -57,17 +57,17 @@ fn joined(facts: &Facts) -> HashMap<Span, Value<'static>> {
 }
 
 /// The text of a tile, a block pointer or a descriptor; `None` for other values.
-fn tile(value: &Value<'_>) -> Option<String> {
+fn tile(value: &AbstractValue<'_>) -> Option<String> {
     match value {
-        Value::Tile(tile) if tile.is_block() => Some(tile.to_string()),
-        Value::BlockPointer(_) | Value::Descriptor(_) => Some(value.to_string()),
+        AbstractValue::Tile(tile) if tile.is_block() => Some(tile.to_string()),
+        AbstractValue::BlockPointer(_) | AbstractValue::Descriptor(_) => Some(value.to_string()),
         _ => None,
     }
 }
 
 /// The type and the analysis of the innermost expression at byte `offset` of a kernel in Markdown, and its span.
 #[must_use]
-pub fn describe_at(module: &Module, text: &str, target: Target, offset: usize) -> Option<(String, Span)> {
+pub fn describe_at(module: &Module, text: &str, target: TritonTarget, offset: usize) -> Option<(String, Span)> {
     let index = module.kernels.iter().rposition(|kernel| kernel.span.touches(offset))?;
     let mut found: Option<&Expr> = None;
     let mut calls: Vec<&Expr> = Vec::new();
@@ -86,20 +86,20 @@ pub fn describe_at(module: &Module, text: &str, target: Target, offset: usize) -
     }
     let facts = infer(module, text, target, index, true);
     let value = joined(&facts).remove(&expr.span)?;
-    let verdict = Verdict::of(&module.kernels[index]);
+    let verdict = FrontEndVerdict::of(&module.kernels[index]);
     let measured = verdict.as_deref().and_then(|verdict| verdict.type_of(expr.span));
     let shown = match &value {
         _ if let Some(measured) = measured => measured.to_owned(),
-        Value::Tile(tile) if !tile.is_known() && tile.shape.is_none() => return None,
-        Value::Tile(_) | Value::BlockPointer(_) | Value::Descriptor(_) => value.to_string(),
-        Value::Const(_) if expr.as_name().is_some() => format!("constexpr {value}"),
+        AbstractValue::Tile(tile) if !tile.is_known() && tile.shape.is_none() => return None,
+        AbstractValue::Tile(_) | AbstractValue::BlockPointer(_) | AbstractValue::Descriptor(_) => value.to_string(),
+        AbstractValue::Const(_) if expr.as_name().is_some() => format!("constexpr {value}"),
         _ => return None,
     };
     let code: String = text[expr.span.start..expr.span.end].split_whitespace().collect::<Vec<_>>().join(" ");
     let mut out = format!("```python\n{code}: {shown}\n```");
-    if let Value::Tile(tile) = &value {
+    if let AbstractValue::Tile(tile) = &value {
         match &tile.about {
-            About::Index(index) => {
+            LaneFact::Index(index) => {
                 let poly = number(&index.poly, &facts.lanes);
                 let base = index.base.as_ref().map_or(String::new(), |base| format!("{base} + "));
                 let _ = write!(out, "\n\nEach lane: `{base}{poly}`");
@@ -107,7 +107,7 @@ pub fn describe_at(module: &Module, text: &str, target: Target, offset: usize) -
                     out.push_str(&between(range(&facts, &index.poly)));
                 }
             }
-            About::Guard(guard) if !guard.conditions.is_empty() => {
+            LaneFact::Guard(guard) if !guard.conditions.is_empty() => {
                 let _ = write!(out, "\n\nTrue where {}", conditions(&guard.conditions, &facts.lanes));
             }
             _ => {}
@@ -131,7 +131,7 @@ fn between(Range { least, greatest }: Range) -> String {
 }
 
 /// The condition under which an access takes place, in Markdown; empty without a mask.
-fn guarded(access: &Access, lanes: &[Lane]) -> String {
+fn guarded(access: &MemoryAccess, lanes: &[Lane]) -> String {
     let valid = match &access.mask {
         Mask::None => return String::new(),
         Mask::Tile(tile) => match tile.about.guard() {
@@ -150,8 +150,8 @@ fn guarded(access: &Access, lanes: &[Lane]) -> String {
     }
 }
 
-fn conditions(conditions: &[Condition], lanes: &[Lane]) -> String {
-    let one = |condition: &Condition| {
+fn conditions(conditions: &[IndexComparison], lanes: &[Lane]) -> String {
+    let one = |condition: &IndexComparison| {
         format!("`{} {} {}`", number(&condition.left, lanes), condition.op, number(&condition.right, lanes))
     };
     conditions.iter().map(one).collect::<Vec<_>>().join(" and ")
@@ -206,7 +206,7 @@ def scale(x_ptr, n, BLOCK: tl.constexpr):
     #[test]
     fn tiles_are_hinted_where_they_are_assigned() {
         let module = model(TEXT);
-        let hints = hints(&module, TEXT, Target::newest(), 0);
+        let hints = hints(&module, TEXT, TritonTarget::newest(), 0);
         let shown: Vec<String> = hints
             .iter()
             .map(|hint| format!("{}{}", TEXT[..hint.offset].rsplit(' ').next().unwrap_or(""), hint.label))
@@ -218,7 +218,7 @@ def scale(x_ptr, n, BLOCK: tl.constexpr):
     fn a_place_tells_type_lanes_and_mask() {
         let module = model(TEXT);
         let at = |needle: &str| {
-            describe_at(&module, TEXT, Target::newest(), TEXT.find(needle).unwrap() + 1).map(|(text, _)| text)
+            describe_at(&module, TEXT, TritonTarget::newest(), TEXT.find(needle).unwrap() + 1).map(|(text, _)| text)
         };
         assert_eq!(
             at("offs < n").as_deref(),
@@ -238,7 +238,7 @@ def scale(x_ptr, n, BLOCK: tl.constexpr):
     fn a_range_is_told_where_both_ends_are_known() {
         let text = TEXT.replace("offs = pid * BLOCK + tl.arange(0, BLOCK)", "offs = tl.arange(0, 64) * 2");
         let (shown, _) =
-            describe_at(&model(&text), &text, Target::newest(), text.find("offs < n").unwrap() + 1).unwrap();
+            describe_at(&model(&text), &text, TritonTarget::newest(), text.find("offs < n").unwrap() + 1).unwrap();
         assert!(shown.ends_with("Each lane: `2*arange(0, 64)`, from 0 to 126"), "{shown}");
     }
 }

@@ -5,20 +5,20 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use protocol::Workload;
-use protocol::runner::{Call, Coarse, ComparerRequest, Inputs, Ran, Reuse, Weights};
+use protocol::runner::{CallOutput, Coarse, ComparerRequest, EntryCall, Inputs, Reuse, Weights};
 
-use super::ahead::MOST;
 use super::bench::{Bench, lock, lock_first};
-use super::beyond::Large;
 use super::devices::memory;
-use super::floor::Needs;
+use super::large_tensors::Large;
+use super::machine_code_cache::MachineCodeCache;
 use super::measure::block_bytes;
 use super::original::Original;
-use super::precision::{Lifted, NO_REFERENCE};
+use super::precision::{NO_REFERENCE, PreciseOriginal};
+use super::precompile::MOST;
+use super::reference_results::ReferenceSlots;
 use super::sanitizer::{self, Tool};
-use super::standing::Slots;
+use super::time_floor::Needs;
 use super::trials::{Trial, trials};
-use super::twins::Twins;
 use super::verdict::{Counted, Reason};
 
 /// How many runs the original makes on inputs that are moved by their rounding error.
@@ -33,7 +33,7 @@ const KEPT: u64 = 4 << 30;
 pub(super) struct Baseline {
     pub(super) original: Original,
     pub(super) trials: Vec<Trial>,
-    known: Vec<Mutex<Found>>,
+    known: Vec<Mutex<TrialState>>,
     habits: Mutex<Option<Arc<Habits>>>,
     pub(super) needs: Mutex<Option<Needs>>,
     /// A call with more elements than 32 bits can count, or why there is none.
@@ -43,40 +43,40 @@ pub(super) struct Baseline {
     /// The type in which the original calculates when its inputs have it, as far as that is known.
     pub(super) follows: Mutex<Option<&'static str>>,
     /// The original that runs at a higher precision, if it is another file than the user's.
-    pub(super) lifted: Mutex<Lifted>,
+    pub(super) lifted: Mutex<PreciseOriginal>,
     /// The same, loaded before it is known whether it will be used.
     pub(super) lifted_ahead: Mutex<Option<Arc<Original>>>,
     /// What the memory checker found in the original, for each tool.
-    pub(super) checked: [Mutex<Option<sanitizer::Found>>; Tool::ALL.len()],
+    pub(super) checked: [Mutex<Option<sanitizer::ToolReport>>; Tool::ALL.len()],
     /// The kernels that the device runs in the recorded call, once they were listed; the inner `None` means that the
     /// driver cannot list them.
     pub(super) kernels: Mutex<Option<Option<Vec<String>>>>,
     /// Measurements by the machine code of candidates.
-    pub(super) twins: Twins,
+    pub(super) machine_code: MachineCodeCache,
     /// The work of the recorded call, once it was counted; the inner `None` means that it cannot be counted.
     pub(super) counted: Mutex<Option<Option<Counted>>>,
     kept: Mutex<u64>,
     /// How many parts of the trials have been compiled ahead.
     pub(super) prepared: Mutex<usize>,
     /// Held by the thread that computes ahead what candidates will need.
-    pub(super) scout: Mutex<()>,
+    pub(super) prefetching: Mutex<()>,
 }
 
 /// The state of a trial.
 #[derive(Default)]
-enum Found {
+enum TrialState {
     #[default]
     Nothing,
     /// The run failed. The next caller receives the reason, and the callers after it try again.
     Failed(Undecided),
     /// The original accepts the trial, but its results were too large to be kept.
     Takes,
-    Known(Known),
+    Known(TrialBaseline),
 }
 
 /// The original's behaviour on a trial.
 #[derive(Clone)]
-pub(super) enum Known {
+pub(super) enum TrialBaseline {
     /// The trial cannot be used, for this reason.
     Skipped(String),
     /// The trial is not run, since another one shows more.
@@ -92,7 +92,7 @@ pub(super) struct Ready {
     pub(super) reference: Option<u32>,
     pub(super) jittered: Vec<u32>,
     pub(super) is_exact: bool,
-    pub(super) ran: Ran,
+    pub(super) ran: CallOutput,
     /// The names of results in which the original itself leaves elements unwritten.
     pub(super) unwritten: Vec<String>,
     /// The shortest time that the original took.
@@ -163,8 +163,8 @@ impl Baseline {
         let known = trials.iter().map(|_| Mutex::default()).collect();
         let original = Original::new(file, folder, workload, weights);
         let (habits, needs, large, coarse, follows, lifted, lifted_ahead, checked, kernels) = Default::default();
-        let (counted, kept, prepared, scout) = Default::default();
-        let twins = Twins::of(&original.workload);
+        let (counted, kept, prepared, prefetching) = Default::default();
+        let machine_code = MachineCodeCache::of(&original.workload);
         Self {
             original,
             trials,
@@ -178,51 +178,51 @@ impl Baseline {
             lifted_ahead,
             checked,
             kernels,
-            twins,
+            machine_code,
             counted,
             kept,
             prepared,
-            scout,
+            prefetching,
         }
     }
 
     /// The original's behaviour on a trial, computed now if it is not known yet. A thread that holds the device must
     /// not call this: it waits for the device while it holds a lock.
-    pub(super) fn known(&self, bench: &Bench, at: usize) -> Result<Known, Undecided> {
+    pub(super) fn known(&self, bench: &Bench, at: usize) -> Result<TrialBaseline, Undecided> {
         let mut found = lock_first(&self.known[at]);
         match &*found {
-            Found::Known(known) => Ok(known.clone()),
-            Found::Failed(why) => {
+            TrialState::Known(known) => Ok(known.clone()),
+            TrialState::Failed(why) => {
                 let why = Undecided(why.0.clone());
-                *found = Found::Nothing;
+                *found = TrialState::Nothing;
                 Err(why)
             }
-            Found::Nothing | Found::Takes => self.find(bench, at, &mut found),
+            TrialState::Nothing | TrialState::Takes => self.find(bench, at, &mut found),
         }
     }
 
     /// Runs the recorded call before a candidate needs it. The first candidate that asks receives a failure, since
     /// finding it out may have taken long.
-    pub(super) fn foresee(&self, bench: &Bench) {
+    pub(super) fn prefetch_recorded_call(&self, bench: &Bench) {
         let mut found = lock_first(&self.known[0]);
-        if matches!(*found, Found::Nothing)
+        if matches!(*found, TrialState::Nothing)
             && let Err(why) = self.find(bench, 0, &mut found)
         {
-            *found = Found::Failed(why);
+            *found = TrialState::Failed(why);
         }
     }
 
     /// Makes the next caller that needs the recorded call try again what failed before.
     pub(super) fn forget_failure(&self) {
         let mut found = lock_first(&self.known[0]);
-        if matches!(*found, Found::Failed(_)) {
-            *found = Found::Nothing;
+        if matches!(*found, TrialState::Failed(_)) {
+            *found = TrialState::Nothing;
         }
     }
 
     /// Whether the recorded call has been computed or is being computed.
     pub(super) fn is_asked(&self) -> bool {
-        !matches!(self.known[0].try_lock().as_deref(), Ok(Found::Nothing))
+        !matches!(self.known[0].try_lock().as_deref(), Ok(TrialState::Nothing))
     }
 
     /// Bytes of device memory that the original needs for the recorded call, if that is known already.
@@ -237,7 +237,7 @@ impl Baseline {
 
     fn if_known(&self, of: impl FnOnce(&Ready) -> u64) -> u64 {
         match self.known[0].try_lock().as_deref() {
-            Ok(Found::Known(Known::Ready(ready))) => of(ready),
+            Ok(TrialState::Known(TrialBaseline::Ready(ready))) => of(ready),
             _ => 0,
         }
     }
@@ -246,30 +246,30 @@ impl Baseline {
     pub(super) fn takes(&self, bench: &Bench, at: usize) -> Result<bool, Undecided> {
         let mut found = lock_first(&self.known[at]);
         let known = match &*found {
-            Found::Takes => return Ok(true),
-            Found::Known(known) => known.clone(),
-            Found::Nothing | Found::Failed(_) => self.find(bench, at, &mut found)?,
+            TrialState::Takes => return Ok(true),
+            TrialState::Known(known) => known.clone(),
+            TrialState::Nothing | TrialState::Failed(_) => self.find(bench, at, &mut found)?,
         };
-        let Known::Ready(ready) = known else { return Ok(false) };
+        let TrialBaseline::Ready(ready) = known else { return Ok(false) };
         if !ready.is_kept {
             bench.drop_slots(ready.slots())?;
         }
         Ok(true)
     }
 
-    fn find(&self, bench: &Bench, at: usize, found: &mut Found) -> Result<Known, Undecided> {
+    fn find(&self, bench: &Bench, at: usize, found: &mut TrialState) -> Result<TrialBaseline, Undecided> {
         for &better in &self.trials[at].unless {
             if self.takes(bench, better)? {
-                *found = Found::Known(Known::Needless);
-                return Ok(Known::Needless);
+                *found = TrialState::Known(TrialBaseline::Needless);
+                return Ok(TrialBaseline::Needless);
             }
         }
         let is_first = at == 0;
         let first = match is_first {
             true => None,
             false => match self.known(bench, 0)? {
-                Known::Ready(first) => Some(first),
-                Known::Skipped(_) | Known::Needless => None,
+                TrialBaseline::Ready(first) => Some(first),
+                TrialBaseline::Skipped(_) | TrialBaseline::Needless => None,
             },
         };
         let known = std::thread::scope(|scope| {
@@ -280,46 +280,47 @@ impl Baseline {
             if let (true, Some(ahead)) = (tunes, ahead) {
                 let _ = ahead.join();
             }
-            let _turn = bench.turn(tunes)?;
+            let _turn = bench.use_device(tunes)?;
             self.find_out(bench, &self.trials[at], first.as_deref())
         });
         // A process that is not used ends here.
         *lock(&self.lifted_ahead) = None;
         let mut known = known?;
-        if let (true, Known::Skipped(why)) = (is_first, &known) {
+        if let (true, TrialBaseline::Skipped(why)) = (is_first, &known) {
             return Err(Undecided(format!("the original itself fails: {why}")));
         }
         let bytes = match &known {
-            Known::Ready(ready) => ready.ran.results.rough_bytes() * 6,
-            Known::Skipped(_) | Known::Needless => 0,
+            TrialBaseline::Ready(ready) => ready.ran.results.rough_bytes() * 6,
+            TrialBaseline::Skipped(_) | TrialBaseline::Needless => 0,
         };
-        *found = Found::Takes;
+        *found = TrialState::Takes;
         let most = memory().map_or(KEPT, |memory| memory.size / SHARE_KEPT);
         let mut kept = lock(&self.kept);
         if is_first || *kept + bytes <= most {
             *kept += bytes;
-            if let Known::Ready(ready) = &mut known
+            if let TrialBaseline::Ready(ready) = &mut known
                 && let Some(ready) = Arc::get_mut(ready)
             {
                 ready.is_kept = true;
             }
-            *found = Found::Known(known.clone());
+            *found = TrialState::Known(known.clone());
         }
         Ok(known)
     }
 
     /// Computes the original's behaviour on a trial. The caller holds the device; `first` holds the results of the
     /// recorded call.
-    fn find_out(&self, bench: &Bench, trial: &Trial, first: Option<&Ready>) -> Result<Known, Undecided> {
+    fn find_out(&self, bench: &Bench, trial: &Trial, first: Option<&Ready>) -> Result<TrialBaseline, Undecided> {
         if trial.needs_reference() && lock(&self.follows).is_none() {
-            return Ok(Known::Skipped(NO_REFERENCE.to_owned()));
+            return Ok(TrialBaseline::Skipped(NO_REFERENCE.to_owned()));
         }
         let call = |inputs: Inputs| self.call(inputs, false);
         let mut took: Option<Duration> = None;
-        let (ran, original) = match self.original.run(bench, &Call { watch: true, ..call(trial.inputs.clone()) })? {
-            Ok(kept) => kept,
-            Err(why) => return Ok(Known::Skipped(why)),
-        };
+        let (ran, original) =
+            match self.original.run(bench, &EntryCall { watch: true, ..call(trial.inputs.clone()) })? {
+                Ok(kept) => kept,
+                Err(why) => return Ok(TrialBaseline::Skipped(why)),
+            };
         let is_recorded = std::ptr::eq(trial, &raw const self.trials[0]);
         if is_recorded {
             self.must_repeat(bench, trial, &ran, original)?;
@@ -359,12 +360,12 @@ impl Baseline {
             Some(inputs) => self.original.run(bench, &call(inputs))?.ok().map(|(_, slot)| slot),
             None => None,
         };
-        let slots = Slots { original, reference, jittered, alike };
-        self.stand(bench, (trial, first), (ran, took.unwrap_or_default()), slots)
+        let slots = ReferenceSlots { original, reference, jittered, relocated: alike };
+        self.assess_reference(bench, (trial, first), (ran, took.unwrap_or_default()), slots)
     }
 
     /// The properties of the original that only several calls show, computed now if they are not known yet.
-    pub(super) fn habits(&self, bench: &Bench) -> Result<Arc<Habits>, Undecided> {
+    pub(super) fn traits(&self, bench: &Bench) -> Result<Arc<Habits>, Undecided> {
         let mut known = lock_first(&self.habits);
         if let Some(habits) = known.as_ref() {
             return Ok(Arc::clone(habits));
@@ -401,11 +402,13 @@ impl Baseline {
     /// fails.
     fn needs_kernels(&self, bench: &Bench, trial: &Trial) -> Result<Option<bool>, Undecided> {
         let call = self.call(trial.inputs.clone(), false);
-        let Ok((ran, one)) = self.original.run(bench, &Call { watch: true, ..call.clone() })? else { return Ok(None) };
+        let Ok((ran, one)) = self.original.run(bench, &EntryCall { watch: true, ..call.clone() })? else {
+            return Ok(None);
+        };
         let mut slots = vec![one];
         let mut needs = None;
         if !ran.launches.is_empty()
-            && let Ok((_, other)) = self.original.run(bench, &Call { ghost: true, ..call })?
+            && let Ok((_, other)) = self.original.run(bench, &EntryCall { ghost: true, ..call })?
         {
             slots.push(other);
             let ask = ComparerRequest::Changed { one, other };
@@ -416,16 +419,16 @@ impl Baseline {
     }
 
     /// Two calls: the recorded one, and another one, after which the first call's results are read again.
-    pub(super) fn sequence(&self) -> [Call; 2] {
+    pub(super) fn sequence(&self) -> [EntryCall; 2] {
         let inputs = |at: usize| self.trials[at].inputs.clone();
-        [self.call(inputs(0), false), Call { previous: true, ..self.call(inputs(1), false) }]
+        [self.call(inputs(0), false), EntryCall { previous: true, ..self.call(inputs(1), false) }]
     }
 
     /// Two calls: a call, and another one on its tensors, whose contents are partly new.
-    pub(super) fn sequence_with(&self, reuse: Reuse) -> [Call; 2] {
+    pub(super) fn sequence_with(&self, reuse: Reuse) -> [EntryCall; 2] {
         let inputs = self.trials[1].inputs.clone();
         let moved = Inputs { seed: inputs.seed ^ 0x5555, ..inputs.clone() };
-        [self.call(inputs, false), Call { reuse, ..self.call(moved, false) }]
+        [self.call(inputs, false), EntryCall { reuse, ..self.call(moved, false) }]
     }
 
     /// The inputs, adjusted to what the original reads of them.
@@ -435,14 +438,14 @@ impl Baseline {
     }
 
     /// The call of a trial.
-    pub(super) fn call(&self, inputs: Inputs, ghost: bool) -> Call {
-        Call {
+    pub(super) fn call(&self, inputs: Inputs, ghost: bool) -> EntryCall {
+        EntryCall {
             inputs: self.inputs(inputs),
             poison: true,
             ghost,
             gradients: self.original.workload.gradients,
             export: true,
-            ..Call::default()
+            ..EntryCall::default()
         }
     }
 }

@@ -10,18 +10,18 @@ use std::time::{Duration, Instant};
 
 use model::analysis::occupancy;
 use protocol::runner::{ComparerRequest, Fence, Weights};
-use protocol::{Environment, Played, Workload, is_simulated};
-use runtime::python::{Forker, ForkerError, On, cache_folder, state_folder};
+use protocol::{RuntimeVersions, SimulatedGpu, Workload, is_simulated};
+use runtime::python::{ComputeDevice, Forker, ForkerError, cache_folder, state_folder};
 
 use super::baseline::{Baseline, Undecided};
+use super::busy_time::{BusyGuard, BusyTime};
+use super::child_processes::{ComparerProcess, DeviceProcesses};
 use super::devices::predicted;
-use super::limits::Limits;
-use super::meter::{Meter, Use};
+use super::limits::CandidateLimits;
 use super::model::Gpu;
-use super::places::{Places, Taken};
-use super::process::{Comparer, Ties};
-use super::series::Spare;
-use super::tools::Started;
+use super::nvidia_tools::ToolProcess;
+use super::process_reuse::IdleProcess;
+use super::semaphore::{CountingSemaphore, SemaphorePermit};
 use super::verdict::Verdict;
 
 /// The error that is reported once when the comparer's process had ended.
@@ -49,26 +49,26 @@ pub struct Bench {
     pub(super) forker: Arc<Forker>,
     /// The Python interpreter.
     pub(super) python: PathBuf,
-    pub(super) limits: Limits,
+    pub(super) limits: CandidateLimits,
     /// The seed of the inputs' contents. The proposer of a candidate does not know it.
     pub(super) seed: u64,
     /// The seed of a model's weights, from which [`Self::seed`] cannot be derived.
     weights: u64,
-    environment: Environment,
+    environment: RuntimeVersions,
     /// The device's UUID: [`super::Device::uuid`].
     pub(super) uuid: String,
     scratch: tempfile::TempDir,
-    comparer: Mutex<Option<Comparer>>,
+    comparer: Mutex<Option<ComparerProcess>>,
     device: RwLock<()>,
     /// Held for reading by candidates that share the device's memory, and for writing by one that is judged without
     /// them because memory ran out.
     alone: RwLock<()>,
     is_alone: AtomicBool,
     /// A counting semaphore for candidates that share the device.
-    places: Places,
+    places: CountingSemaphore,
     /// A counting semaphore for processes that start and will judge several candidates.
-    pub(super) starting: Places,
-    pub(super) meter: Meter,
+    pub(super) starting: CountingSemaphore,
+    pub(super) meter: BusyTime,
     lock: PathBuf,
     /// The device's copy rate in bytes per second, once it was measured; the inner `None` means that it could not be.
     pub(super) rate: Mutex<Option<Option<f64>>>,
@@ -76,10 +76,10 @@ pub struct Bench {
     next: AtomicU64,
     /// Folders of launcher stubs, and when they were listed.
     launchers: Mutex<Option<(Instant, Vec<PathBuf>)>>,
-    pub(super) ties: Arc<Ties>,
-    pub(super) spares: Mutex<Vec<Spare>>,
+    pub(super) shared_processes: Arc<DeviceProcesses>,
+    pub(super) idle_processes: Mutex<Vec<IdleProcess>>,
     /// Memory checkers that have started, for each of [`super::sanitizer::Tool::ALL`].
-    pub(super) checkers: [Mutex<Option<Started>>; 2],
+    pub(super) checkers: [Mutex<Option<ToolProcess>>; 2],
 }
 
 impl Bench {
@@ -91,12 +91,12 @@ impl Bench {
     pub fn start(
         python: &Path,
         device: Option<usize>,
-        limits: Limits,
+        limits: CandidateLimits,
         waiting: &dyn Fn() -> bool,
     ) -> Result<Self, ForkerError> {
         let (since, (on, own)) = (Instant::now(), super::devices::one(device));
         let mut bench = Self::without_comparer(python, &on, limits, waiting)?;
-        bench.comparer = Mutex::new(Some(Comparer::start(&bench.forker, &bench.ties)?));
+        bench.comparer = Mutex::new(Some(ComparerProcess::start(&bench.forker, &bench.shared_processes)?));
         tracing::debug!(seconds = since.elapsed().as_secs_f64(), "a judge is ready");
         if let Some(own) = own {
             (bench.environment.device, bench.uuid) = (own.name, own.uuid);
@@ -110,15 +110,15 @@ impl Bench {
     }
 
     /// Starts the processes that compile for a GPU that this machine does not have. Nothing runs on it.
-    pub(super) fn playing(
+    pub(super) fn start_simulated(
         python: &Path,
         gpu: &Gpu,
-        limits: Limits,
+        limits: CandidateLimits,
         waiting: &dyn Fn() -> bool,
     ) -> Result<Self, ForkerError> {
         let (name, capability, multiprocessors) = (gpu.name.to_owned(), gpu.capability, gpu.multiprocessors);
-        let shared = occupancy::Limits::of(capability).map_or(48 << 10, |limits| limits.shared_of_block);
-        let on = On::Played(Played { name, capability, multiprocessors, shared });
+        let shared = occupancy::MultiprocessorLimits::of(capability).map_or(48 << 10, |limits| limits.shared_of_block);
+        let on = ComputeDevice::Played(SimulatedGpu { name, capability, multiprocessors, shared });
         let mut bench = Self::without_comparer(python, &on, limits, waiting)?;
         bench.environment.device = predicted(gpu.name);
         if bench.environment.torch.is_empty() {
@@ -129,8 +129,8 @@ impl Bench {
 
     fn without_comparer(
         python: &Path,
-        on: &On,
-        limits: Limits,
+        on: &ComputeDevice,
+        limits: CandidateLimits,
         waiting: &dyn Fn() -> bool,
     ) -> Result<Self, ForkerError> {
         let forker = Arc::new(Forker::start(python, on, waiting)?);
@@ -152,29 +152,29 @@ impl Bench {
             device: RwLock::new(()),
             alone: RwLock::new(()),
             is_alone: AtomicBool::new(false),
-            places: Places::new(PLACES),
-            starting: Places::new(STARTING),
-            meter: Meter::default(),
+            places: CountingSemaphore::new(PLACES),
+            starting: CountingSemaphore::new(STARTING),
+            meter: BusyTime::default(),
             lock,
             rate,
             baselines,
             next,
             launchers,
-            ties,
-            spares,
+            shared_processes: ties,
+            idle_processes: spares,
             checkers,
         })
     }
 
     /// Cancels all judgements, which then end undecided. After a call with `false` new candidates are judged again.
-    /// Processes that wait for another candidate are left to [`Self::end_spares`].
+    /// Processes that wait for another candidate are left to [`Self::end_idle_processes`].
     pub fn abandon(&self, unwanted: bool) {
-        self.ties.unwanted.store(unwanted, Ordering::Relaxed);
+        self.shared_processes.unwanted.store(unwanted, Ordering::Relaxed);
     }
 
     /// Cancels all judgements for good, without waiting until all processes have ended.
     pub(super) fn leave(&self) {
-        self.forker.hurry();
+        self.forker.abandon_children();
         self.abandon(true);
     }
 
@@ -185,7 +185,7 @@ impl Bench {
 
     /// The versions of the software, and the device.
     #[must_use]
-    pub fn environment(&self) -> &Environment {
+    pub fn environment(&self) -> &RuntimeVersions {
         &self.environment
     }
 
@@ -256,7 +256,7 @@ impl Bench {
 
     /// Ends the processes of all originals, which hold device memory for their next calls.
     fn make_room(&self) {
-        self.end_spares();
+        self.end_idle_processes();
         let known: Vec<_> = lock(&self.baselines).values().cloned().collect();
         known.iter().for_each(|baseline| baseline.end());
         // Unneeded results are forgotten while others run; a comparer that does not answer is started again.
@@ -316,12 +316,15 @@ impl Bench {
     }
 
     /// Sends a request to the comparer, which is restarted if it has ended.
-    pub(super) fn compare<T>(&self, ask: impl FnOnce(&mut Comparer) -> Result<T, Undecided>) -> Result<T, Undecided> {
+    pub(super) fn compare<T>(
+        &self,
+        ask: impl FnOnce(&mut ComparerProcess) -> Result<T, Undecided>,
+    ) -> Result<T, Undecided> {
         let mut comparer = lock(&self.comparer);
-        if comparer.as_mut().is_none_or(Comparer::is_gone) {
+        if comparer.as_mut().is_none_or(ComparerProcess::is_gone) {
             // The original's results were lost with the comparer.
             lock(&self.baselines).clear();
-            *comparer = Some(Comparer::start(&self.forker, &self.ties)?);
+            *comparer = Some(ComparerProcess::start(&self.forker, &self.shared_processes)?);
             return Err(Undecided(RESTARTED.to_owned()));
         }
         match comparer.as_mut() {
@@ -352,8 +355,12 @@ impl Bench {
     }
 
     /// Acquires the device, for exclusive or for shared use.
-    pub(super) fn turn(&self, alone: bool) -> Result<Turn<'_>, Undecided> {
-        Ok(if alone { Turn::Alone { _held: self.exclusive()? } } else { Turn::Beside { _held: self.shared() } })
+    pub(super) fn use_device(&self, alone: bool) -> Result<DeviceGuard<'_>, Undecided> {
+        Ok(if alone {
+            DeviceGuard::Alone { _held: self.exclusive()? }
+        } else {
+            DeviceGuard::Beside { _held: self.shared() }
+        })
     }
 
     /// Waits while a thread holds the device exclusively. A process that starts on a device allocates memory, which
@@ -405,20 +412,20 @@ pub(super) struct Exclusive<'a> {
     _bench: RwLockWriteGuard<'a, ()>,
     _machine: File,
     _held: Held,
-    _use: Use<'a>,
+    _use: BusyGuard<'a>,
 }
 
 /// A guard: the device is shared until it is dropped.
 pub(super) struct Shared<'a> {
     _bench: RwLockReadGuard<'a, ()>,
     _machine: Option<File>,
-    _place: Taken,
+    _place: SemaphorePermit,
     _held: Held,
-    _use: Use<'a>,
+    _use: BusyGuard<'a>,
 }
 
 /// A guard of the device, exclusive or shared.
-pub(super) enum Turn<'a> {
+pub(super) enum DeviceGuard<'a> {
     Alone { _held: Exclusive<'a> },
     Beside { _held: Shared<'a> },
 }

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use protocol::Source;
-use protocol::runner::{Call, ComparerRequest, Ran, Reuse};
+use protocol::WorkloadSource;
+use protocol::runner::{CallOutput, ComparerRequest, EntryCall, Reuse};
 
-use super::baseline::{Habits, Known, Ready};
+use super::baseline::{Habits, Ready, TrialBaseline};
 use super::judge::Case;
 use super::operators;
-use super::stop::{Stop, as_a, in_trial};
+use super::stop_reason::{Stop, as_a, in_trial};
 use super::trials::Trial;
 use super::verdict::Reason;
 
@@ -29,7 +29,7 @@ impl Case<'_> {
     /// `is_brief`, the other checks on these two calls are left to [`Self::honesty`].
     pub(super) fn first_calls(&mut self, is_brief: bool) -> Result<(), Stop> {
         let (known, other) = self.recorded()?;
-        let habits = self.baseline.habits(self.bench)?;
+        let habits = self.baseline.traits(self.bench)?;
         if habits.is_unseen {
             return Err(Stop::Undecided(UNSEEN.to_owned()));
         }
@@ -53,7 +53,7 @@ impl Case<'_> {
     /// each call, and that repeated calls agree.
     pub(super) fn honesty(&mut self) -> Result<(), Stop> {
         let (known, other) = self.recorded()?;
-        let habits = self.baseline.habits(self.bench)?;
+        let habits = self.baseline.traits(self.bench)?;
         let trial = self.baseline.trials[0].clone();
         let call = self.baseline.call(trial.inputs.clone(), false);
         self.repeated(&known, &trial, &call)?;
@@ -67,12 +67,12 @@ impl Case<'_> {
     /// The original's results for the recorded call, and for the same call with other contents.
     fn recorded(&self) -> Result<(Arc<Ready>, Arc<Ready>), Stop> {
         match (self.baseline.known(self.bench, 0)?, self.baseline.known(self.bench, 1)?) {
-            (Known::Ready(known), Known::Ready(other)) => Ok((known, other)),
+            (TrialBaseline::Ready(known), TrialBaseline::Ready(other)) => Ok((known, other)),
             _ => Err(Stop::Undecided("the original refuses the recorded call".to_owned())),
         }
     }
 
-    fn repeated(&mut self, known: &Ready, trial: &Trial, call: &Call) -> Result<(), Stop> {
+    fn repeated(&mut self, known: &Ready, trial: &Trial, call: &EntryCall) -> Result<(), Stop> {
         for _ in 0..REPEATED {
             let _shared = self.shared();
             let (again, other) = self.run(call)?;
@@ -88,7 +88,7 @@ impl Case<'_> {
         &mut self,
         (known, other): (&Ready, &Ready),
         habits: &Habits,
-        call: &Call,
+        call: &EntryCall,
         slot: u32,
     ) -> Result<(), Stop> {
         self.kept_results(habits)?;
@@ -100,9 +100,9 @@ impl Case<'_> {
 
     // Each step acquires the device anew, so that a thread that wants it exclusively waits for one step only.
 
-    fn first_call(&mut self, known: &Ready, trial: &Trial, call: &Call) -> Result<u32, Stop> {
-        let _turn = self.turn()?;
-        let (ran, slot) = self.run(&Call { watch: true, ..call.clone() })?;
+    fn first_call(&mut self, known: &Ready, trial: &Trial, call: &EntryCall) -> Result<u32, Stop> {
+        let _turn = self.use_device()?;
+        let (ran, slot) = self.run(&EntryCall { watch: true, ..call.clone() })?;
         if let Err(stop) = self.compare(known, (slot, &ran.results), trial, &trial.name) {
             // Elements that were never written are a more precise reason than a wrong result.
             return Err(match stop {
@@ -141,7 +141,7 @@ impl Case<'_> {
     }
 
     /// Checks the side effects of the candidate's process.
-    fn behaviour(&mut self, original: &Ran, candidate: &Ran) -> Result<(), Stop> {
+    fn behaviour(&mut self, original: &CallOutput, candidate: &CallOutput) -> Result<(), Stop> {
         let refused = |reason, evidence: String| Err(Stop::Refused(reason, evidence, None));
         self.tampering(&candidate.tampered, &original.tampered)?;
         if let Some(what) = candidate.overrun.as_ref().filter(|_| original.overrun.is_none()) {
@@ -193,7 +193,7 @@ impl Case<'_> {
     }
 
     /// Checks for operators of torch that run on the device in addition to those of the original.
-    pub(super) fn fallback(&mut self, original: &Ran, candidate: &Ran) -> Result<(), Stop> {
+    pub(super) fn fallback(&mut self, original: &CallOutput, candidate: &CallOutput) -> Result<(), Stop> {
         let most = operators::elements(&original.results);
         match operators::added(&original.operators, &candidate.operators, most) {
             Err(what) => Err(Stop::Refused(Reason::Fallback, what, None)),
@@ -211,7 +211,7 @@ impl Case<'_> {
     /// Checks that the results of a call are intact after the next call.
     fn kept_results(&mut self, habits: &Habits) -> Result<(), Stop> {
         // A launch by itself returns nothing that a later call could overwrite.
-        if habits.overwrites || self.baseline.original.workload.source == Source::Launch {
+        if habits.overwrites || self.baseline.original.workload.source == WorkloadSource::Launch {
             return Ok(());
         }
         let _shared = self.shared();
@@ -229,12 +229,12 @@ impl Case<'_> {
     }
 
     /// Replaces the kernels by nothing: the results must then differ from those in `slot`, which are forgotten.
-    fn ghost(&mut self, habits: &Habits, call: &Call, slot: u32) -> Result<(), Stop> {
+    fn ghost(&mut self, habits: &Habits, call: &EntryCall, slot: u32) -> Result<(), Stop> {
         let _shared = self.shared();
         if !habits.needs_kernels && !self.effort.kernel {
             return Ok(self.bench.drop_slots(vec![slot])?);
         }
-        let other = match self.run(&Call { ghost: true, ..call.clone() }) {
+        let other = match self.run(&EntryCall { ghost: true, ..call.clone() }) {
             Ok((_, other)) => other,
             // A function that reads back what its kernels compute may fail without them.
             Err(Stop::Refused(Reason::Run, ..)) => return Ok(self.bench.drop_slots(vec![slot])?),
@@ -254,7 +254,7 @@ impl Case<'_> {
     fn reused(&mut self, known: &Ready) -> Result<(), Stop> {
         let _shared = self.shared();
         let trial = self.baseline.trials[1].clone();
-        let all = Call { reuse: Reuse::All, ..self.baseline.call(trial.inputs.clone(), false) };
+        let all = EntryCall { reuse: Reuse::All, ..self.baseline.call(trial.inputs.clone(), false) };
         let (ran, slot) = self.run(&all)?;
         self.compare(known, (slot, &ran.results), &trial, "the same tensors with new contents")
             .map_err(as_a(Reason::Stale))?;
@@ -288,14 +288,14 @@ impl Case<'_> {
         let (mut tried, mut skipped, mut sizes) = (1, Vec::new(), 0);
         for at in 2..self.baseline.trials.len() {
             match self.baseline.known(self.bench, at)? {
-                Known::Ready(known) => {
+                TrialBaseline::Ready(known) => {
                     self.other_call(&known, at)?;
                     self.forget(&known)?;
                     tried += 1;
                     sizes += usize::from(self.baseline.trials[at].reason == Reason::Sizes);
                 }
-                Known::Needless => {}
-                Known::Skipped(why) => skipped.push(format!("{}: {why}", self.baseline.trials[at].name)),
+                TrialBaseline::Needless => {}
+                TrialBaseline::Skipped(why) => skipped.push(format!("{}: {why}", self.baseline.trials[at].name)),
             }
         }
         if sizes == 0 && self.baseline.original.workload.is_resizable() {
@@ -326,7 +326,7 @@ impl Case<'_> {
         // A candidate that detects whether memory is filled beforehand must not learn from it when it is timed.
         let poison = !known.unwritten.is_empty() || self.chance() < 0.5;
         let _shared = self.shared();
-        let call = Call { watch: true, poison, ..self.baseline.call(trial.inputs.clone(), false) };
+        let call = EntryCall { watch: true, poison, ..self.baseline.call(trial.inputs.clone(), false) };
         let (ran, slot) = self.run(&call).map_err(|stop| in_trial(stop, &trial.name))?;
         if let Err(stop) = self.compare(known, (slot, &ran.results), &trial, &trial.name) {
             self.spills((known, &recorded), slot, &trial, stop)?;

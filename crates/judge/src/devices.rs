@@ -9,8 +9,8 @@ use std::sync::OnceLock;
 use cudarc::driver::{DriverError, result, sys};
 
 use base::clock::now_milliseconds;
-use protocol::{FAKE_DEVICE_ENV, Played, is_simulated};
-use runtime::python::On;
+use protocol::{FAKE_DEVICE_ENV, SimulatedGpu, is_simulated};
+use runtime::python::ComputeDevice;
 
 use super::{Device, Devices};
 
@@ -137,7 +137,7 @@ fn written(uuid: [u8; 16]) -> String {
 
 /// The size and speed of a device's memory.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Memory {
+pub(super) struct DeviceMemory {
     /// The size of the memory in bytes.
     pub(super) size: u64,
     /// The size of the L2 cache in bytes.
@@ -147,12 +147,12 @@ pub(super) struct Memory {
 }
 
 /// The memory of the first device; `None` without a device, or where the driver does not report it.
-pub(super) fn memory() -> Option<Memory> {
-    static FOUND: OnceLock<Option<Memory>> = OnceLock::new();
+pub(super) fn memory() -> Option<DeviceMemory> {
+    static FOUND: OnceLock<Option<DeviceMemory>> = OnceLock::new();
     *FOUND.get_or_init(|| if is_simulated() { None } else { guarded(ask_memory).ok()? })
 }
 
-fn ask_memory() -> Option<Memory> {
+fn ask_memory() -> Option<DeviceMemory> {
     use sys::CUdevice_attribute::{
         CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH as WIDTH, CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE as L2,
         CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE as CLOCK,
@@ -165,12 +165,12 @@ fn ask_memory() -> Option<Memory> {
     let bytes_per_second = f64::from(attribute(CLOCK)?) * 1000.0 * 2.0 * f64::from(attribute(WIDTH)?) / 8.0;
     #[expect(unsafe_code, reason = "the device handle comes from the driver above")]
     let size = u64::try_from(unsafe { result::device::total_mem(device) }.ok()?).ok()?;
-    Some(Memory { size, l2: u64::try_from(attribute(L2)?).ok()?, bytes_per_second })
+    Some(DeviceMemory { size, l2: u64::try_from(attribute(L2)?).ok()?, bytes_per_second })
 }
 
 /// The parameters that compiling for a device needs, without a connection to the device; `None` where the driver does
 /// not report them.
-pub(super) fn played(uuid: &str) -> Option<Played> {
+pub(super) fn simulated_gpu(uuid: &str) -> Option<SimulatedGpu> {
     use sys::CUdevice_attribute::{
         CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN as SHARED,
         CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT as COUNT,
@@ -190,7 +190,7 @@ pub(super) fn played(uuid: &str) -> Option<Played> {
     let (multiprocessors, shared) = asked.ok()??;
     let (major, minor) = device.capability;
     let capability = u32::try_from(10 * major + minor).ok()?;
-    Some(Played { name: device.name.clone(), capability, multiprocessors, shared })
+    Some(SimulatedGpu { name: device.name.clone(), capability, multiprocessors, shared })
 }
 
 /// The ids of the processes that have computed on any device recently.
@@ -228,7 +228,7 @@ pub(super) fn free(uuid: &str) -> Option<u64> {
 
 /// The device with this index, and how a forker selects it: by its device file, where it is the only device and its
 /// file is known.
-pub(super) fn one(device: Option<usize>) -> (On, Option<Device>) {
+pub(super) fn one(device: Option<usize>) -> (ComputeDevice, Option<Device>) {
     let found = match devices() {
         Devices::Found(found) => found,
         Devices::Missing(_) => Vec::new(),
@@ -237,8 +237,8 @@ pub(super) fn one(device: Option<usize>) -> (On, Option<Device>) {
     let own = found.into_iter().nth(device.unwrap_or(0));
     let node = own.as_ref().filter(|_| is_only).and_then(|own| Some((own.uuid.clone(), node(&own.uuid)?)));
     let on = match node {
-        Some((uuid, node)) => On::Node { uuid, node },
-        None => device.map_or(On::Devices, On::Device),
+        Some((uuid, node)) => ComputeDevice::Node { uuid, node },
+        None => device.map_or(ComputeDevice::Devices, ComputeDevice::Device),
     };
     (on, own)
 }

@@ -15,9 +15,11 @@ pub struct Effort {
     /// long.
     pub sanitizer: Option<Duration>,
     /// Call the candidate with more elements than 32 bits can count, even if it would not be offered.
-    pub beyond: bool,
+    #[serde(rename = "beyond")]
+    pub large_tensors: bool,
     /// The number of timing pairs that are measured first; 0 for no timing.
-    pub rough: usize,
+    #[serde(rename = "rough")]
+    pub first_pairs: usize,
     /// The number of further pairs that are measured when the first ones suggest a ratio above [`Self::contender`].
     /// Fewer are measured where more could not make the candidate an offer.
     pub full: usize,
@@ -25,7 +27,8 @@ pub struct Effort {
     pub contender: f64,
     /// Use the measurement of a candidate with the same machine code instead of measuring again.
     #[serde(default)]
-    pub twins: bool,
+    #[serde(rename = "twins")]
+    pub reuse_timings: bool,
     /// Check only candidates near [`Self::contender`] for races and for kernels that do not compute the results. A
     /// search may rely on that, an offer may not.
     #[serde(default)]
@@ -39,13 +42,14 @@ pub struct Effort {
     pub kernel: bool,
     /// Judge nothing, but compute what the original does in a thorough judgement. Only sent over a link.
     #[serde(default)]
-    pub ahead: bool,
+    #[serde(rename = "ahead")]
+    pub prefetch_only: bool,
 }
 
 impl Effort {
     /// Whether the checks that only an offer needs are limited to candidates near the best.
     pub(super) fn is_brief(&self) -> bool {
-        self.brief && !self.thorough && self.rough > 0
+        self.brief && !self.thorough && self.first_pairs > 0
     }
 
     /// Whether the candidate is measured in full whatever its first pairs show. That holds for one that is about to be
@@ -61,15 +65,15 @@ impl Default for Effort {
         Self {
             thorough: true,
             sanitizer,
-            beyond: false,
-            rough: 12,
+            large_tensors: false,
+            first_pairs: 12,
             full: 68,
             contender: 0.9,
-            twins: false,
+            reuse_timings: false,
             brief: false,
             series: 1,
             kernel: false,
-            ahead: false,
+            prefetch_only: false,
         }
     }
 }

@@ -8,21 +8,24 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use protocol::Workload;
-use protocol::runner::{Call, ComparerRequest, Difference, Exported, Raised, Ran, RunnerReply, RunnerRequest, Tuned};
+use protocol::runner::{
+    CallOutput, ComparerRequest, Difference, EntryCall, ExportedResults, PythonException, RunnerReply, RunnerRequest,
+    Tuned,
+};
 use workload::place_of_comment;
 
+use super::autotune_alternatives::is_offer;
 use super::baseline::{Baseline, Ready, Undecided};
-use super::bench::{Bench, RESTARTED, Shared, Turn, project};
+use super::bench::{Bench, DeviceGuard, RESTARTED, Shared, project};
+use super::candidate_notes::notes;
+use super::child_processes::ComparerProcess;
 use super::effort::Effort;
 use super::measure::is_contender;
-use super::notes::notes;
 use super::original::{add_chosen, with_chosen};
-use super::process::Comparer;
-use super::rivals::is_offer;
+use super::prefetch::{with_first_check, with_prefetch};
+use super::process_reuse::CandidateProcess;
 use super::sanitizer::{self, Checks};
-use super::scout::{foreseen, scouted};
-use super::series::Place;
-use super::stop::{STOPPED, Stop, refuse, strange};
+use super::stop_reason::{STOPPED, Stop, refuse, unexpected_reply};
 use super::trials::{Trial, means_nan, title};
 use super::verdict::{Check, Measured, Outcome, Reason, Verdict};
 
@@ -76,7 +79,7 @@ pub(super) struct Spent {
 pub(super) struct Case<'a> {
     pub(super) bench: &'a Bench,
     pub(super) baseline: Arc<Baseline>,
-    pub(super) place: Place,
+    pub(super) place: CandidateProcess,
     pub(super) effort: Effort,
     /// The time limit of a call that is no slower than others.
     pub(super) patience: Duration,
@@ -182,7 +185,7 @@ impl Bench {
 
     fn judge_with(&self, task: &Task, workload: &Workload, how: (bool, bool)) -> Verdict {
         let (verdict, judged) = self.judge_in(task, workload, how);
-        if !self.doubts(judged, &verdict.outcome) {
+        if !self.needs_fresh_process(judged, &verdict.outcome) {
             return verdict;
         }
         let effort = Effort { series: 1, ..task.effort };
@@ -198,7 +201,7 @@ impl Bench {
     ) -> (Verdict, usize) {
         let readable = vec![project(&task.folder), task.candidate.clone()];
         let started = self.baseline((&task.original, &task.folder), workload, moves_weights).and_then(|baseline| {
-            baseline.twins.learn(&task.known);
+            baseline.machine_code.learn(&task.known);
             let place = self.place(task, &baseline, readable)?;
             Ok((baseline, place))
         });
@@ -244,7 +247,7 @@ impl Bench {
             stages.push((stage.to_owned(), spent));
         }
         let judged = place.judged;
-        self.leave_place(&task.effort, baseline, place, &outcome);
+        self.release_process(&task.effort, baseline, place, &outcome);
         (Verdict { outcome, checks, measured, notes, stages, judged_on: None }, judged)
     }
 }
@@ -259,9 +262,9 @@ impl<'a> Case<'a> {
     }
 
     /// Acquires the device: exclusively where the candidate's autotuners still have to choose, otherwise shared.
-    pub(super) fn turn(&self) -> Result<Turn<'a>, Undecided> {
+    pub(super) fn use_device(&self) -> Result<DeviceGuard<'a>, Undecided> {
         let since = Instant::now();
-        let turn = self.bench.turn(self.tunes);
+        let turn = self.bench.use_device(self.tunes);
         self.spent.borrow_mut().waiting += since.elapsed().as_secs_f64();
         turn
     }
@@ -276,7 +279,7 @@ impl Case<'_> {
             let early = checks.filter(|_| self.effort.is_last());
             let early = early.map(|checks| scope.spawn(move || checks.run()));
             let sanitized = || early.map_or_else(|| checks.map(Checks::run), |run| run.join().ok());
-            let ahead = if self.effort.thorough { scouted } else { foreseen };
+            let ahead = if self.effort.thorough { with_prefetch } else { with_first_check };
             let outcome = ahead(&baseline, bench, || self.stage_by_stage(task, compiles_ahead, sanitized));
             checks.inspect(|checks| checks.end());
             outcome
@@ -294,7 +297,7 @@ impl Case<'_> {
         self.load(task)?;
         self.lap("load", since);
         if self.effort.thorough {
-            self.bench.end_spares();
+            self.bench.end_idle_processes();
         }
         task.still()?;
         let since = Instant::now();
@@ -316,7 +319,7 @@ impl Case<'_> {
         }
         self.lap("check", since);
         task.still()?;
-        if self.effort.rough > 0 {
+        if self.effort.first_pairs > 0 {
             let since = Instant::now();
             let mut measured = self.time(None)?;
             let asks_more = is_brief && is_contender(&measured.pairs, self.effort.contender);
@@ -334,7 +337,7 @@ impl Case<'_> {
             self.keep_as_twin();
             // Without torch the contents are made on the host, which has less memory for them.
             let has_torch = !self.bench.environment().torch.is_empty();
-            if (is_offer || self.effort.beyond) && self.effort.thorough && has_torch {
+            if (is_offer || self.effort.large_tensors) && self.effort.thorough && has_torch {
                 let since = Instant::now();
                 self.beyond()?;
                 self.lap("beyond", since);
@@ -358,17 +361,19 @@ impl Case<'_> {
 
     /// The measurement of a candidate with the same machine code. A search may rely on that, an offer may not.
     fn twin(&self) -> Option<Measured> {
-        let code =
-            self.code.as_ref().filter(|_| self.effort.twins && !self.effort.thorough && self.effort.rough > 0)?;
-        self.baseline.twins.find(code)
+        let code = self
+            .code
+            .as_ref()
+            .filter(|_| self.effort.reuse_timings && !self.effort.thorough && self.effort.first_pairs > 0)?;
+        self.baseline.machine_code.find(code)
     }
 
     fn keep_as_twin(&mut self) {
         if let (Some(code), true, Some(measured)) =
-            (&self.code, self.effort.twins && !self.effort.thorough, self.measured.last_mut())
+            (&self.code, self.effort.reuse_timings && !self.effort.thorough, self.measured.last_mut())
         {
             measured.code = Some(code.clone());
-            self.baseline.twins.keep(code.clone(), measured);
+            self.baseline.machine_code.keep(code.clone(), measured);
         }
     }
 
@@ -406,12 +411,12 @@ impl Case<'_> {
             }
             Ok(found) => self.tampering(&found.tampered, &known.tampered),
             Err(raised) if raised.is_memory => Err(raised.into()),
-            Err(Raised { text, line, .. }) => Err(Stop::Refused(Reason::Load, text, line)),
+            Err(PythonException { text, line, .. }) => Err(Stop::Refused(Reason::Load, text, line)),
         }
     }
 
     /// Runs one call; the comparer keeps its results under the returned number.
-    pub(super) fn run(&mut self, call: &Call) -> Result<(Ran, u32), Stop> {
+    pub(super) fn run(&mut self, call: &EntryCall) -> Result<(CallOutput, u32), Stop> {
         let (limit, since) = (self.limit(), Instant::now());
         let reply = self.place.runner.ask(&RunnerRequest::Run(with_chosen(call, &self.chosen)), limit);
         self.spent.borrow_mut().running += since.elapsed().as_secs_f64();
@@ -421,19 +426,19 @@ impl Case<'_> {
                 let slot = self.keep(self.place.runner.number, &ran.results)?;
                 Ok((*ran, slot))
             }
-            other => Err(strange(other)),
+            other => Err(unexpected_reply(other)),
         }
     }
 
-    pub(super) fn keep(&self, owner: u64, results: &Exported) -> Result<u32, Stop> {
+    pub(super) fn keep(&self, owner: u64, results: &ExportedResults) -> Result<u32, Stop> {
         self.comparer(|comparer| comparer.keep(owner, results))
     }
 
-    pub(super) fn keep_all(&self, owner: u64, results: &[Exported]) -> Result<Vec<u32>, Stop> {
+    pub(super) fn keep_all(&self, owner: u64, results: &[ExportedResults]) -> Result<Vec<u32>, Stop> {
         self.comparer(|comparer| comparer.keep_all(owner, results.to_vec()))
     }
 
-    fn comparer<T>(&self, ask: impl FnOnce(&mut Comparer) -> Result<T, Undecided>) -> Result<T, Stop> {
+    fn comparer<T>(&self, ask: impl FnOnce(&mut ComparerProcess) -> Result<T, Undecided>) -> Result<T, Stop> {
         let since = Instant::now();
         let answer = self.bench.compare(ask);
         self.spent.borrow_mut().comparing += since.elapsed().as_secs_f64();
@@ -448,7 +453,7 @@ impl Case<'_> {
     pub(super) fn compare(
         &self,
         known: &Ready,
-        (candidate, results): (u32, &Exported),
+        (candidate, results): (u32, &ExportedResults),
         trial: &Trial,
         name: &str,
     ) -> Result<(), Stop> {
@@ -468,7 +473,7 @@ impl Case<'_> {
     pub(super) fn compare_by_level(
         &self,
         (original, candidate): (u32, u32),
-        results: &Exported,
+        results: &ExportedResults,
         level: &Ready,
         (reason, name): (Reason, &str),
     ) -> Result<(), Stop> {

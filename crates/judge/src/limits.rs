@@ -4,7 +4,7 @@ use std::time::Duration;
 
 /// The limits on a candidate; it is refused when it exceeds one.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Limits {
+pub struct CandidateLimits {
     /// The time to load the file.
     pub load: Duration,
     /// The time to compile all kernels ahead.
@@ -21,13 +21,13 @@ pub struct Limits {
     pub output: u64,
 }
 
-impl Default for Limits {
+impl Default for CandidateLimits {
     fn default() -> Self {
         Self::from(&config::LimitSettings::default())
     }
 }
 
-impl From<&config::LimitSettings> for Limits {
+impl From<&config::LimitSettings> for CandidateLimits {
     fn from(settings: &config::LimitSettings) -> Self {
         // The settings are in MiB.
         let bytes = |size: u64| size.saturating_mul(1 << 20);

@@ -4,17 +4,17 @@ use std::time::Instant;
 
 use base::clock;
 use protocol::is_simulated;
-use protocol::runner::{Call, Exported, Inputs, RunnerReply, RunnerRequest, Timing};
+use protocol::runner::{EntryCall, ExportedResults, Inputs, RunnerReply, RunnerRequest, Timing};
 
-use super::baseline::{Baseline, Known, Ready};
+use super::baseline::{Baseline, Ready, TrialBaseline};
 use super::bench::lock;
+use super::child_processes::RunnerProcess;
 use super::claim::LEAST_SPEEDUP;
-use super::floor::{self, Needs};
 use super::judge::Case;
-use super::possible::possible;
-use super::process::Runner;
 use super::statistics::{Z_95, Z_999, median, ratio};
-use super::stop::{Stop, strange};
+use super::stop_reason::{Stop, unexpected_reply};
+use super::time_floor::{self, Needs};
+use super::timing_sanity::possible;
 use super::verdict::{Measured, Reason};
 
 /// The number of calls in a block: original and candidate take turns in blocks, and each call has inputs of its own.
@@ -57,7 +57,7 @@ const CHECKED_BYTES: u64 = 8 << 30;
 struct Checked {
     original: u32,
     candidate: u32,
-    results: Exported,
+    results: ExportedResults,
 }
 
 /// The reply to one timing request.
@@ -65,14 +65,14 @@ struct Timed {
     milliseconds: Vec<f64>,
     walls: Vec<f64>,
     outran: bool,
-    results: Vec<Exported>,
+    results: Vec<ExportedResults>,
 }
 
 impl Case<'_> {
     /// Times both versions with exclusive use of the device: against the original's process, or against another process
     /// of the original.
-    pub(super) fn time(&mut self, rival: Option<&mut Runner>) -> Result<Measured, Stop> {
-        let Known::Ready(level) = self.baseline.known(self.bench, 0)? else {
+    pub(super) fn time(&mut self, rival: Option<&mut RunnerProcess>) -> Result<Measured, Stop> {
+        let TrialBaseline::Ready(level) = self.baseline.known(self.bench, 0)? else {
             return Err(Stop::Undecided("the original refuses the recorded call".to_owned()));
         };
         let baseline = self.baseline.clone();
@@ -121,7 +121,7 @@ impl Case<'_> {
     /// it was timed.
     fn afterwards(&mut self, level: &Ready) -> Result<(), Stop> {
         let trial = self.baseline.trials[0].clone();
-        let call = Call { watch: true, ..self.baseline.call(trial.inputs.clone(), false) };
+        let call = EntryCall { watch: true, ..self.baseline.call(trial.inputs.clone(), false) };
         let (ran, slot) = self.run(&call)?;
         self.compare(level, (slot, &ran.results), &trial, "a call after the timed ones")?;
         self.bench.drop_slots(vec![slot])?;
@@ -131,7 +131,7 @@ impl Case<'_> {
     /// Measures, and measures once more if the original's own time moved.
     fn measure_steadily(
         &mut self,
-        original: &mut Runner,
+        original: &mut RunnerProcess,
         known: (&Baseline, &Needs),
         level: &Ready,
         checked: &mut Vec<Checked>,
@@ -142,7 +142,7 @@ impl Case<'_> {
 
     fn measure(
         &mut self,
-        original: &mut Runner,
+        original: &mut RunnerProcess,
         (baseline, needs): (&Baseline, &Needs),
         level: &Ready,
         checked: &mut Vec<Checked>,
@@ -151,7 +151,7 @@ impl Case<'_> {
         let clocks = super::devices::clock(&self.bench.uuid);
         let mut pairs = Vec::new();
         self.warm_up(original, level)?;
-        self.pairs(original, level, self.effort.rough, &mut pairs, checked)?;
+        self.pairs(original, level, self.effort.first_pairs, &mut pairs, checked)?;
         let mut measured = Measured {
             workload: self.title(),
             count: baseline.original.workload.count,
@@ -175,7 +175,7 @@ impl Case<'_> {
         let of = |part: &[(f64, f64)]| median(part.iter().map(|pair| pair.0));
         let (first, last) = (of(&pairs[..third]), of(&pairs[pairs.len() - third..]));
         measured.drift = if third > 0 && first > 0.0 { (last / first).max(first / last) } else { 1.0 };
-        measured.floor = floor::floor(needs, &level.ran.results, rate);
+        measured.floor = time_floor::floor(needs, &level.ran.results, rate);
         measured.clocks = clocks.zip(super::devices::clock(&self.bench.uuid));
         measured.pairs = pairs;
         self.within_the_possible(&mut measured)?;
@@ -187,7 +187,7 @@ impl Case<'_> {
         self.baseline.inputs(Inputs { seed, varied: true, ..Inputs::default() })
     }
 
-    fn ask(&mut self, runner: Option<&mut Runner>, timing: &Timing) -> Result<Timed, Stop> {
+    fn ask(&mut self, runner: Option<&mut RunnerProcess>, timing: &Timing) -> Result<Timed, Stop> {
         let limit = self.limit();
         let is_original = runner.is_some();
         let since = Instant::now();
@@ -211,7 +211,7 @@ impl Case<'_> {
             Ok(RunnerReply::Raised(raised)) if is_original => {
                 Err(Stop::Undecided(format!("the original fails when timed: {}", raised.text)))
             }
-            Ok(other) => Err(strange(other)),
+            Ok(other) => Err(unexpected_reply(other)),
             Err(gone) if is_original => {
                 Err(Stop::Undecided(format!("the original fails when timed: {}", super::original::how(&gone))))
             }
@@ -220,7 +220,7 @@ impl Case<'_> {
     }
 
     /// The device's copy rate in bytes per second, measured once.
-    fn copy_rate(&self, original: &mut Runner) -> Option<f64> {
+    fn copy_rate(&self, original: &mut RunnerProcess) -> Option<f64> {
         let mut known = lock(&self.bench.rate);
         *known.get_or_insert_with(|| match original.ask(&RunnerRequest::Copy, self.bench.limits.call) {
             Ok(RunnerReply::Copied(rate)) => rate,
@@ -229,7 +229,7 @@ impl Case<'_> {
     }
 
     /// Makes a process allocate the memory that it needs for the coming blocks.
-    fn grow(&mut self, mut runner: Option<&mut Runner>, level: &Ready) -> Result<(), Stop> {
+    fn grow(&mut self, mut runner: Option<&mut RunnerProcess>, level: &Ready) -> Result<(), Stop> {
         let size = block(&level.ran.results);
         for _ in 0..if is_simulated() { 0 } else { GROWING } {
             let timing = self.block(size);
@@ -238,7 +238,7 @@ impl Case<'_> {
         Ok(())
     }
 
-    fn warm_up(&mut self, original: &mut Runner, level: &Ready) -> Result<(), Stop> {
+    fn warm_up(&mut self, original: &mut RunnerProcess, level: &Ready) -> Result<(), Stop> {
         let baseline = self.baseline.clone();
         let mut grown = lock(&baseline.original.grown);
         if *grown != Some(original.number) {
@@ -265,14 +265,14 @@ impl Case<'_> {
     /// Adds about this many pairs; each version runs first in half of the blocks. The results of some blocks are kept.
     fn pairs(
         &mut self,
-        original: &mut Runner,
+        original: &mut RunnerProcess,
         level: &Ready,
         count: usize,
         pairs: &mut Vec<(f64, f64)>,
         checked: &mut Vec<Checked>,
     ) -> Result<(), Stop> {
         let size = block(&level.ran.results).min(count.max(1));
-        let each = 2 * level.ran.results.rough_bytes() * (self.effort.rough + self.effort.full) as u64;
+        let each = 2 * level.ran.results.rough_bytes() * (self.effort.first_pairs + self.effort.full) as u64;
         let share = SHARE_CHECKED.min(CHECKED_BYTES as f64 / each.max(1) as f64);
         for at in 0..count.div_ceil(size) {
             let is_original_first = (pairs.len() / size).is_multiple_of(2);
@@ -298,7 +298,7 @@ impl Case<'_> {
     /// Runs one block of each version on the same inputs.
     fn block_of_both(
         &mut self,
-        original: &mut Runner,
+        original: &mut RunnerProcess,
         size: usize,
         (export, is_original_first): (bool, bool),
         checked: &mut Vec<Checked>,
@@ -328,7 +328,7 @@ impl Case<'_> {
         (self.dice >> 11) as f64 / (1_u64 << 53) as f64
     }
 
-    fn warm(&mut self, original: &mut Runner, measured: &mut Measured) -> Result<(), Stop> {
+    fn warm(&mut self, original: &mut RunnerProcess, measured: &mut Measured) -> Result<(), Stop> {
         let timing = Timing { inputs: vec![self.inputs(2)], calls: alike(WARM), ..self.timing() };
         let one = median(self.ask(Some(original), &timing)?.milliseconds);
         let other = median(self.ask(None, &timing)?.milliseconds);
@@ -338,7 +338,7 @@ impl Case<'_> {
 
     /// Compares the host's clock with the device's events, which do not cover work on another stream or in another
     /// thread.
-    fn by_the_clock(&mut self, original: &mut Runner, measured: &mut Measured) -> Result<(), Stop> {
+    fn by_the_clock(&mut self, original: &mut RunnerProcess, measured: &mut Measured) -> Result<(), Stop> {
         let timing = Timing { inputs: vec![self.inputs(3)], calls: alike(SYNCED), synced: true, ..self.timing() };
         // Other programs use the processor now and then, so the smallest difference counts, that is, what every call
         // shows.
@@ -407,21 +407,21 @@ fn alike(calls: usize) -> usize {
 }
 
 /// The number of calls in a block.
-fn block(results: &Exported) -> usize {
+fn block(results: &ExportedResults) -> usize {
     // The process keeps the inputs of a few requests, and results are copied twice.
     let each = results.rough_bytes() * 6;
     usize::try_from(BLOCK_BYTES / each.max(1)).unwrap_or(BLOCK).clamp(1, BLOCK)
 }
 
 /// Bytes that the results of a block take.
-pub(super) fn block_bytes(results: &Exported) -> u64 {
+pub(super) fn block_bytes(results: &ExportedResults) -> u64 {
     results.rough_bytes() * block(results) as u64
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use base::rng::Chance;
+    use base::rng::Rng;
 
     #[test]
     fn a_candidate_is_not_left_for_some_disturbed_pairs() {
@@ -436,11 +436,11 @@ mod tests {
 
     #[test]
     fn what_is_known_well_enough_is_not_timed_on_and_wins_no_oftener() {
-        let (mut chance, mut wins, mut pairs_taken) = (Chance::new(3), 0, 0);
+        let (mut chance, mut wins, mut pairs_taken) = (Rng::new(3), 0, 0);
         for run in 0..2000 {
             // Skewed noise of some percent, from very quiet to very loud.
             let loud = 0.005 * f64::from(run % 20);
-            let mut time = || 1.0 + loud * chance.share().powi(4);
+            let mut time = || 1.0 + loud * chance.uniform().powi(4);
             let mut pairs: Vec<(f64, f64)> = (0..12).map(|_| (time(), time())).collect();
             while pairs.len() < 80 && !is_sharp(&pairs) {
                 pairs.extend((0..LOOK).map(|_| (time(), time())).collect::<Vec<_>>());

@@ -1,6 +1,6 @@
 //! The rule for operators of torch that a candidate may use in addition to those of the original.
 
-use protocol::runner::Exported;
+use protocol::runner::ExportedResults;
 
 /// Operators that move or fill memory and compute nothing.
 const FREE: &[&str] = &[
@@ -51,7 +51,7 @@ pub(super) fn is_free(name: &str) -> bool {
 }
 
 /// The number of elements of the greatest result.
-pub(super) fn elements(results: &Exported) -> u64 {
+pub(super) fn elements(results: &ExportedResults) -> u64 {
     results.leaves.iter().map(|leaf| leaf.value.elements()).max().unwrap_or(0)
 }
 

@@ -6,13 +6,15 @@ use std::sync::mpsc::channel;
 use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-use protocol::runner::{Call, Fence, Probe, Raised, Ran, RunnerReply, RunnerRequest, Touched, Tuned, Weights};
-use protocol::{Played, Source, Workload};
+use protocol::runner::{
+    ArgumentUse, CallOutput, EntryCall, Fence, MemoryProbe, PythonException, RunnerReply, RunnerRequest, Tuned, Weights,
+};
+use protocol::{SimulatedGpu, Workload, WorkloadSource};
 
 use super::baseline::Undecided;
 use super::bench::{Bench, lock, project};
-use super::process::{Gone, Loaded, Runner};
-use super::stop::STOPPED;
+use super::child_processes::{LoadedFile, RunnerGone, RunnerProcess};
+use super::stop_reason::STOPPED;
 
 /// How much earlier than candidates the original may begin to load. A device starts one process at a time, and all
 /// candidates wait for the original's results.
@@ -25,9 +27,9 @@ pub(super) struct Original {
     pub(super) weights: Weights,
     file: PathBuf,
     folder: PathBuf,
-    runner: Mutex<Option<Runner>>,
+    runner: Mutex<Option<RunnerProcess>>,
     /// The properties of the file, once it is loaded.
-    loaded: Mutex<Option<Loaded>>,
+    loaded: Mutex<Option<LoadedFile>>,
     /// How long the file takes to load.
     pub(super) loading: Mutex<Duration>,
     /// Whether the original has autotuners that measure in the recorded call.
@@ -56,7 +58,7 @@ impl Original {
 
     /// Runs a call, in a new process if the last one has ended; the comparer keeps the results under the returned
     /// number. The inner error says why the original refuses the call.
-    pub(super) fn run(&self, bench: &Bench, call: &Call) -> Result<Result<(Ran, u32), String>, Undecided> {
+    pub(super) fn run(&self, bench: &Bench, call: &EntryCall) -> Result<Result<(CallOutput, u32), String>, Undecided> {
         self.run_within(bench, call, bench.limits.call)
     }
 
@@ -64,16 +66,16 @@ impl Original {
     pub(super) fn run_within(
         &self,
         bench: &Bench,
-        call: &Call,
+        call: &EntryCall,
         limit: Duration,
-    ) -> Result<Result<(Ran, u32), String>, Undecided> {
+    ) -> Result<Result<(CallOutput, u32), String>, Undecided> {
         let mut running = self.process(bench)?;
         self.run_in(&mut running, bench, call, limit)
     }
 
     /// Runs two calls, one directly after the other in one process. Returns the slots of both results, if the original
     /// refuses neither.
-    pub(super) fn run_twice(&self, bench: &Bench, calls: &[Call; 2]) -> Result<Option<[u32; 2]>, Undecided> {
+    pub(super) fn run_twice(&self, bench: &Bench, calls: &[EntryCall; 2]) -> Result<Option<[u32; 2]>, Undecided> {
         let mut running = self.process(bench)?;
         let Ok((_, first)) = self.run_in(&mut running, bench, &calls[0], bench.limits.call)? else { return Ok(None) };
         let Ok((_, second)) = self.run_in(&mut running, bench, &calls[1], bench.limits.call)? else {
@@ -85,11 +87,11 @@ impl Original {
 
     fn run_in(
         &self,
-        running: &mut Option<Runner>,
+        running: &mut Option<RunnerProcess>,
         bench: &Bench,
-        call: &Call,
+        call: &EntryCall,
         limit: Duration,
-    ) -> Result<Result<(Ran, u32), String>, Undecided> {
+    ) -> Result<Result<(CallOutput, u32), String>, Undecided> {
         let mut runner = match running.take() {
             Some(runner) => runner,
             None => self.start(bench)?,
@@ -106,10 +108,10 @@ impl Original {
                 *running = Some(runner);
                 Ok(Ok((*ran, slot)))
             }
-            Ok(RunnerReply::Raised(Raised { text, is_memory: true, .. })) if !bench.is_alone() => {
+            Ok(RunnerReply::Raised(PythonException { text, is_memory: true, .. })) if !bench.is_alone() => {
                 Err(Undecided(format!("the original lacks the device's memory: {}", last_line(&text))))
             }
-            Ok(RunnerReply::Raised(Raised { text, is_early, .. })) => {
+            Ok(RunnerReply::Raised(PythonException { text, is_early, .. })) => {
                 // After a CUDA error the process cannot use the device any more.
                 if !text.contains("CUDA error") {
                     *running = Some(runner);
@@ -118,8 +120,8 @@ impl Original {
                 Ok(Err(format!("{who}: {}", last_line(&text))))
             }
             Ok(_) => Err(Undecided("the original's process answers another question".to_owned())),
-            Err(Gone::Unwanted) => Err(Undecided(STOPPED.to_owned())),
-            Err(Gone::Lost(why)) => Err(Undecided(why)),
+            Err(RunnerGone::Unwanted) => Err(Undecided(STOPPED.to_owned())),
+            Err(RunnerGone::Lost(why)) => Err(Undecided(why)),
             Err(gone) => Ok(Err(format!("the original refuses it: {}", how(&gone)))),
         }
     }
@@ -135,7 +137,7 @@ impl Original {
     }
 
     /// Probes which parts of its arguments the original needs; `None` if that cannot be found out.
-    pub(super) fn probe(&self, bench: &Bench, wanted: Probe) -> Result<Option<Vec<Touched>>, Undecided> {
+    pub(super) fn probe(&self, bench: &Bench, wanted: MemoryProbe) -> Result<Option<Vec<ArgumentUse>>, Undecided> {
         let mut running = self.process(bench)?;
         let Some(mut runner) = running.take() else { return Ok(None) };
         match runner.ask(&RunnerRequest::Probe(wanted), bench.limits.call) {
@@ -144,15 +146,15 @@ impl Original {
                 Ok(touched)
             }
             // The process ends, since contents that it cannot handle may have broken it.
-            Ok(_) | Err(Gone::Ended(..) | Gone::Late(_) | Gone::Garbage) => Ok(None),
-            Err(Gone::Unwanted) => Err(Undecided(STOPPED.to_owned())),
-            Err(Gone::Lost(why)) => Err(Undecided(why)),
+            Ok(_) | Err(RunnerGone::Ended(..) | RunnerGone::Late(_) | RunnerGone::Garbage) => Ok(None),
+            Err(RunnerGone::Unwanted) => Err(Undecided(STOPPED.to_owned())),
+            Err(RunnerGone::Lost(why)) => Err(Undecided(why)),
         }
     }
 
     /// The properties of the loaded file, which is loaded now if it was not before. When they are known, this does not
     /// wait for the process, which may be busy.
-    pub(super) fn loaded(&self, bench: &Bench) -> Result<Loaded, Undecided> {
+    pub(super) fn loaded(&self, bench: &Bench) -> Result<LoadedFile, Undecided> {
         if let Some(loaded) = lock(&self.loaded).clone() {
             return Ok(loaded);
         }
@@ -172,7 +174,7 @@ impl Original {
     }
 
     /// The locked process, which is started if there is none: the option is always `Some`.
-    pub(super) fn process(&self, bench: &Bench) -> Result<MutexGuard<'_, Option<Runner>>, Undecided> {
+    pub(super) fn process(&self, bench: &Bench) -> Result<MutexGuard<'_, Option<RunnerProcess>>, Undecided> {
         let mut running = lock(&self.runner);
         if running.is_none() {
             *running = Some(self.start(bench)?);
@@ -180,7 +182,7 @@ impl Original {
         Ok(running)
     }
 
-    pub(super) fn start(&self, bench: &Bench) -> Result<Runner, Undecided> {
+    pub(super) fn start(&self, bench: &Bench) -> Result<RunnerProcess, Undecided> {
         let started = self.start_with(bench, |fence| fence);
         started.map(|(runner, loaded, took)| {
             *lock(&self.loading) = took;
@@ -190,7 +192,7 @@ impl Original {
     }
 
     /// Starts a process that compiles and calls nothing.
-    pub(super) fn start_compiler(&self, bench: &Bench) -> Result<Runner, Undecided> {
+    pub(super) fn start_compiler(&self, bench: &Bench) -> Result<RunnerProcess, Undecided> {
         let compiles = self.compiles(bench).map(|(device, _)| device);
         if compiles.is_none() {
             bench.wait_for_quiet();
@@ -200,9 +202,10 @@ impl Original {
 
     /// The parameters for a process that only compiles, without a connection to the device, and how long the file takes
     /// to load there; `None` where loading the file needs a connection, and until that is known.
-    pub(super) fn compiles(&self, bench: &Bench) -> Option<(Played, Duration)> {
+    pub(super) fn compiles(&self, bench: &Bench) -> Option<(SimulatedGpu, Duration)> {
         let loaded = lock(&self.loaded).clone().filter(|loaded| !loaded.takes_memory)?;
-        let device = super::devices::played(&bench.uuid).filter(|_| self.workload.source != Source::KernelBench)?;
+        let device = super::devices::simulated_gpu(&bench.uuid)
+            .filter(|_| self.workload.source != WorkloadSource::KernelBench)?;
         Some((device, loaded.took))
     }
 
@@ -211,10 +214,10 @@ impl Original {
         &self,
         bench: &Bench,
         change: impl FnOnce(Fence) -> Fence,
-    ) -> Result<(Runner, Loaded, Duration), Undecided> {
+    ) -> Result<(RunnerProcess, LoadedFile, Duration), Undecided> {
         let readable = vec![project(&self.folder), self.file.clone()];
         let fence = change(bench.fence("original", true, readable)?);
-        let mut runner = Runner::start(&bench.forker, fence, &bench.ties)?;
+        let mut runner = RunnerProcess::start(&bench.forker, fence, &bench.shared_processes)?;
         let since = Instant::now();
         match runner.load(&self.file, &self.folder, &self.workload, (false, self.weights), bench.limits.load) {
             Ok(Ok(loaded)) => Ok((runner, loaded, since.elapsed())),
@@ -226,7 +229,7 @@ impl Original {
 
 /// The call as it is sent. Where its kernels may differ from the recorded ones, the autotuners receive the
 /// configurations that they chose.
-pub(super) fn with_chosen(call: &Call, chosen: &[Tuned]) -> Call {
+pub(super) fn with_chosen(call: &EntryCall, chosen: &[Tuned]) -> EntryCall {
     let mut call = call.clone();
     if !call.forced && !call.inputs.is_as_recorded() {
         call.chosen = chosen.to_vec();
@@ -244,14 +247,14 @@ pub(super) fn add_chosen(chosen: &mut Vec<Tuned>, tuned: &[Tuned]) {
 }
 
 /// The reason why a process has ended, as text.
-pub(super) fn how(gone: &Gone) -> String {
+pub(super) fn how(gone: &RunnerGone) -> String {
     match gone {
-        Gone::Ended(how, output) if output.is_empty() => format!("the process {how}"),
-        Gone::Ended(how, output) => format!("the process {how}; it printed last:\n{output}"),
-        Gone::Lost(why) => why.clone(),
-        Gone::Late(limit) => format!("no answer after {} s", limit.as_secs()),
-        Gone::Unwanted => "it was stopped".to_owned(),
-        Gone::Garbage => "what came through its pipe is no answer".to_owned(),
+        RunnerGone::Ended(how, output) if output.is_empty() => format!("the process {how}"),
+        RunnerGone::Ended(how, output) => format!("the process {how}; it printed last:\n{output}"),
+        RunnerGone::Lost(why) => why.clone(),
+        RunnerGone::Late(limit) => format!("no answer after {} s", limit.as_secs()),
+        RunnerGone::Unwanted => "it was stopped".to_owned(),
+        RunnerGone::Garbage => "what came through its pipe is no answer".to_owned(),
     }
 }
 

@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use protocol::is_float;
 use protocol::runner::{
-    Call, Coarse, ComparerReply, ComparerRequest, Difference, Exported, Inputs, Leaf, LeafValue, Ran,
+    CallOutput, Coarse, ComparerReply, ComparerRequest, Difference, EntryCall, ExportedResults, Inputs, Leaf, LeafValue,
 };
 
 use super::baseline::{Baseline, Undecided};
 use super::bench::{Bench, lock};
-use super::floor::width;
-use super::lift::lifted;
+use super::double_precision::lifted;
 use super::original::Original;
+use super::time_floor::width;
 use super::trials::Trial;
 
 /// The types in which a run of the original may be more exact.
@@ -43,7 +43,7 @@ pub(super) struct Finer {
 
 /// The original with its arithmetic lifted to double precision, beside the original itself.
 #[derive(Clone, Default)]
-pub(super) enum Lifted {
+pub(super) enum PreciseOriginal {
     /// It has not been looked for.
     #[default]
     Unknown,
@@ -55,7 +55,7 @@ pub(super) enum Lifted {
 
 impl Baseline {
     /// Runs the original, or its lifted file, at a higher precision.
-    pub(super) fn reference(&self, bench: &Bench, trial: &Trial, ran: &Ran) -> Result<Option<Finer>, Undecided> {
+    pub(super) fn reference(&self, bench: &Bench, trial: &Trial, ran: &CallOutput) -> Result<Option<Finer>, Undecided> {
         match self.lifted() {
             Some(lifted) => self.widened(bench, (&lifted, LONGEST), (trial, ran), &WIDE[..1]),
             None => self.widened(bench, (&self.original, bench.limits.call), (trial, ran), &WIDE),
@@ -64,20 +64,20 @@ impl Baseline {
 
     /// The lifted original, if it is used for runs at a higher precision.
     pub(super) fn lifted(&self) -> Option<Arc<Original>> {
-        if let Lifted::Some(lifted) = &*lock(&self.lifted) { Some(Arc::clone(lifted)) } else { None }
+        if let PreciseOriginal::Some(lifted) = &*lock(&self.lifted) { Some(Arc::clone(lifted)) } else { None }
     }
 
     fn widened(
         &self,
         bench: &Bench,
         (original, limit): (&Original, Duration),
-        (trial, ran): (&Trial, &Ran),
+        (trial, ran): (&Trial, &CallOutput),
         types: &[&'static str],
     ) -> Result<Option<Finer>, Undecided> {
         // Where no argument would be wider, the run would only repeat the original.
         for wide in types.iter().filter(|wide| is_widened(&ran.results, wide)) {
             let widened = Inputs { widen: Some((*wide).to_owned()), ..trial.inputs.clone() };
-            let call = Call { poison: false, ..self.call(widened, false) };
+            let call = EntryCall { poison: false, ..self.call(widened, false) };
             if let Ok((wider, slot)) = original.run_within(bench, &call, limit)? {
                 if is_alike(&wider.results, &ran.results) {
                     return Ok(Some(Finer { wide, slot }));
@@ -95,7 +95,7 @@ impl Baseline {
     pub(super) fn best_reference(
         &self,
         bench: &Bench,
-        (trial, ran): (&Trial, &Ran),
+        (trial, ran): (&Trial, &CallOutput),
         (original, jittered): (u32, &[u32]),
         own: Option<Finer>,
     ) -> Result<Option<Finer>, Undecided> {
@@ -104,10 +104,10 @@ impl Baseline {
             None => false,
         };
         *lock(&self.follows) = own.filter(|_| follows).map(|own| own.wide);
-        if !matches!(*lock(&self.lifted), Lifted::Unknown) {
+        if !matches!(*lock(&self.lifted), PreciseOriginal::Unknown) {
             return Ok(own);
         }
-        *lock(&self.lifted) = Lifted::None;
+        *lock(&self.lifted) = PreciseOriginal::None;
         // Wider results may still be made of values that were cast. Without casts that cannot be.
         let Some(lifted) = self.lift(bench, follows)? else { return Ok(own) };
         // A lifted file that cannot be loaded is no fault of the user's file.
@@ -124,7 +124,7 @@ impl Baseline {
         }
         tracing::debug!("the original is lifted to double precision");
         bench.drop_slots(own.iter().map(|own| own.slot).collect())?;
-        *lock(&self.lifted) = Lifted::Some(lifted);
+        *lock(&self.lifted) = PreciseOriginal::Some(lifted);
         *lock(&self.follows) = Some(finer.wide);
         Ok(Some(finer))
     }
@@ -134,7 +134,7 @@ impl Baseline {
     pub(super) fn lift_ahead(&self, bench: &Bench) {
         let is_loaded = self.original.loaded(bench).is_ok();
         if is_loaded
-            && matches!(*lock(&self.lifted), Lifted::Unknown)
+            && matches!(*lock(&self.lifted), PreciseOriginal::Unknown)
             && let Ok(Some(lifted)) = self.lift(bench, true)
         {
             *lock(&self.lifted_ahead) = Some(Arc::clone(&lifted));
@@ -171,7 +171,13 @@ impl Baseline {
     /// Repeats the recorded call on the same inputs and with the same random numbers. A difference larger than the
     /// order of additions explains is not rounding error and must not be accepted as such: such an original cannot be
     /// compared with candidates.
-    pub(super) fn must_repeat(&self, bench: &Bench, trial: &Trial, ran: &Ran, original: u32) -> Result<(), Undecided> {
+    pub(super) fn must_repeat(
+        &self,
+        bench: &Bench,
+        trial: &Trial,
+        ran: &CallOutput,
+        original: u32,
+    ) -> Result<(), Undecided> {
         let Ok((_, again)) = self.original.run(bench, &self.call(trial.inputs.clone(), false))? else { return Ok(()) };
         let ask = ComparerRequest::Compare {
             original,
@@ -208,7 +214,7 @@ impl Baseline {
         (finer, original): (Finer, u32),
     ) -> Result<bool, Undecided> {
         let moved = Inputs { widen: Some(finer.wide.to_owned()), jitter: Some(1), ..trial.inputs.clone() };
-        let Ok((_, slot)) = run.run(bench, &Call { poison: false, ..self.call(moved, false) })? else {
+        let Ok((_, slot)) = run.run(bench, &EntryCall { poison: false, ..self.call(moved, false) })? else {
             return Ok(false);
         };
         let ask = ComparerRequest::Stand { original, reference: Some(slot), jittered: Vec::new(), alike: None };
@@ -224,7 +230,7 @@ impl Baseline {
         &self,
         bench: &Bench,
         trial: &Trial,
-        ran: &Ran,
+        ran: &CallOutput,
         original: u32,
     ) -> Result<Option<Coarse>, Undecided> {
         for rounds in [false, true] {
@@ -251,7 +257,7 @@ impl Baseline {
 }
 
 /// Whether any argument has floats that are narrower than the type `wide`.
-fn is_widened(results: &Exported, wide: &str) -> bool {
+fn is_widened(results: &ExportedResults, wide: &str) -> bool {
     results.leaves.iter().any(|leaf| match &leaf.value {
         LeafValue::Tensor { dtype, .. } if leaf.path.starts_with("argument") => {
             is_float(dtype) && width(dtype) < width(wide)
@@ -261,7 +267,7 @@ fn is_widened(results: &Exported, wide: &str) -> bool {
 }
 
 /// Arguments in single precision that the call does not change, by index and path.
-fn singles(results: &Exported, mutated: &[usize]) -> Vec<(usize, String)> {
+fn singles(results: &ExportedResults, mutated: &[usize]) -> Vec<(usize, String)> {
     let single = |leaf: &Leaf| match &leaf.value {
         LeafValue::Tensor { dtype, .. } if dtype == "float32" => {
             let at: usize = leaf.path.strip_prefix("argument ")?.parse().ok()?;
@@ -284,7 +290,7 @@ fn is_near(found: &Difference, value: Option<&LeafValue>) -> bool {
 }
 
 /// Whether two results have the same leaves and shapes.
-fn is_alike(one: &Exported, other: &Exported) -> bool {
+fn is_alike(one: &ExportedResults, other: &ExportedResults) -> bool {
     let shape = |value: &LeafValue| match value {
         LeafValue::Tensor { shape, .. } => Some(shape.clone()),
         LeafValue::Container { .. } | LeafValue::Plain { .. } | LeafValue::Unread { .. } => None,

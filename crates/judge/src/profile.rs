@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use protocol::is_simulated;
-use protocol::runner::{Alone, End};
+use protocol::runner::{ExitCause, IsolatedCall};
 
 use super::baseline::Undecided;
 use super::bench::{Bench, lock};
 use super::judge::Task;
+use super::nvidia_tools::{ToolCommand, installed, text};
 use super::original::last_line;
-use super::tools::{Tooled, installed, text};
 
 /// For tests: a program that replaces the profiler on a simulated device.
 const FAKE_ENV: &str = "WARPSMITH_FAKE_PROFILER";
@@ -116,7 +116,7 @@ impl Bench {
         baseline.known(self, 0)?;
         let chosen = lock(&baseline.original.chosen).clone();
         // `ncu` locks a file of its own inside the program, and reads the counters with the permissions of our user.
-        let job = Alone { unfenced: true, chosen, ..baseline.alone(self, "profiled")? };
+        let job = IsolatedCall { unfenced: true, chosen, ..baseline.isolated_call(self, "profiled")? };
         let options = [
             ("--csv", None),
             ("--page", Some("raw".to_owned())),
@@ -130,14 +130,14 @@ impl Bench {
         ];
         let mut command = vec![text(profiler)];
         command.extend(options.into_iter().flat_map(|(name, value)| [name.to_owned()].into_iter().chain(value)));
-        let started = self.start_under("profile", Tooled { command, variables: Vec::new() })?;
+        let started = self.start_under("profile", ToolCommand { command, variables: Vec::new() })?;
         let Some((ended, report)) = started.call(&job, LIMIT, is_unwanted)? else {
             return Ok(Err(format!("ncu took more than {} s", LIMIT.as_secs())));
         };
         let found = report.unwrap_or_default();
         let _ = std::fs::remove_dir_all(&job.fence.scratch);
-        Ok(match ended.how {
-            End::Status(0) => Ok(found),
+        Ok(match ended.cause {
+            ExitCause::Status(0) => Ok(found),
             how => Err(format!("ncu {how}: {}", last_line(&format!("{}\n{found}", ended.output)))),
         })
     }

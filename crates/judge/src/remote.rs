@@ -13,16 +13,16 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
-use protocol::{Environment, PROTOCOL, Workload, read_frame, write_frame};
+use protocol::{PROTOCOL, RuntimeVersions, Workload, read_frame, write_frame};
 use runtime::python::ForkerError;
 
 use super::bench::lock;
 use super::effort::Effort;
+use super::evaluator::Evaluator;
 use super::judge::Task;
-use super::pool::Evaluator;
-use super::stop::STOPPED;
+use super::remote_target::RemoteTarget;
+use super::stop_reason::STOPPED;
 use super::verdict::{Measured, Verdict};
-use super::way::Way;
 
 /// The silence after which a message names what is being waited for.
 const SILENCE: Duration = Duration::from_secs(5);
@@ -65,7 +65,7 @@ enum Say {
 /// The greeting: what the other side offers.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Hello {
-    pub(super) environment: Environment,
+    pub(super) environment: RuntimeVersions,
     /// The number of processor cores.
     #[serde(default)]
     pub(super) cores: usize,
@@ -183,9 +183,9 @@ pub fn serve(evaluator: &Evaluator, input: impl Read, output: impl Write + Send)
                     scope.spawn(move || {
                         let task = parcel.unpack(folder, id).map(|task| Task { unwanted, ..task });
                         let verdict = match task {
-                            Ok(task) if task.effort.ahead => {
+                            Ok(task) if task.effort.prefetch_only => {
                                 let is_wanted = || !task.is_unwanted() && !is_over.load(Ordering::Relaxed);
-                                evaluator.go_ahead(&task, &is_wanted);
+                                evaluator.prefetch(&task, &is_wanted);
                                 Verdict::undecided("nothing was to be judged")
                             }
                             Ok(task) => evaluator.judge(&task),
@@ -207,7 +207,7 @@ pub fn serve(evaluator: &Evaluator, input: impl Read, output: impl Write + Send)
 
 /// The local end of a link to a worker on another machine.
 pub(super) struct Remote {
-    way: Way,
+    way: RemoteTarget,
     link: Mutex<Link>,
     waiting: Waiting,
     next: AtomicU64,
@@ -226,7 +226,7 @@ struct Link {
 }
 
 impl Remote {
-    pub(super) fn start(way: Way, waiting: &dyn Fn() -> bool) -> Result<Self, ForkerError> {
+    pub(super) fn start(way: RemoteTarget, waiting: &dyn Fn() -> bool) -> Result<Self, ForkerError> {
         let all = Arc::default();
         let (link, hello) = connect(&way, 0, None, &all, waiting)?;
         let (link, hello) = (Mutex::new(link), Mutex::new(hello));
@@ -244,8 +244,8 @@ impl Remote {
 
     /// Makes the other side compute ahead what candidates will need from the original, and waits while `wanted` returns
     /// true.
-    pub(super) fn go_ahead(&self, task: &Task, wanted: &dyn Fn() -> bool) {
-        let effort = Effort { ahead: true, ..task.effort };
+    pub(super) fn prefetch(&self, task: &Task, wanted: &dyn Fn() -> bool) {
+        let effort = Effort { prefetch_only: true, ..task.effort };
         self.ask(&Task { effort, ..task.clone() }, wanted);
     }
 
@@ -300,7 +300,7 @@ impl Remote {
             return Ok(());
         }
         let mends = link.mends + 1;
-        if mends > self.way.most_mends() {
+        if mends > self.way.max_reconnects() {
             return Err(if mends == 2 { "for the second time" } else { "for the third time" }.to_owned());
         }
         link.end(Duration::ZERO);
@@ -310,7 +310,7 @@ impl Remote {
             .map_err(|error| error.to_string())?;
         *link = fresh;
         if hello.environment != earlier.environment {
-            let told = |it: &Environment| format!("{}, Triton {}, torch {}", it.device, it.triton, it.torch);
+            let told = |it: &RuntimeVersions| format!("{}, Triton {}, torch {}", it.device, it.triton, it.torch);
             let (now, before) = (told(&hello.environment), told(&earlier.environment));
             return Err(format!("it leads to {now} now, and led to {before}: what they measure is not compared"));
         }
@@ -373,16 +373,16 @@ type Waiting = Arc<Mutex<HashMap<u64, (Parcel, Sender<Verdict>)>>>;
 
 /// Connects a link. A pool's client that ends before it is ready has lost its connection, so another one is started.
 fn connect(
-    way: &Way,
+    way: &RemoteTarget,
     mends: u32,
     earlier: Option<&str>,
     all: &Waiting,
     waiting: &dyn Fn() -> bool,
 ) -> Result<(Link, Hello), ForkerError> {
     let failed = |why: String| ForkerError::Unfit(format!("{}: {why}", way.name().0));
-    let (since, mut earlier, mut more) = (Instant::now(), earlier, way.most_starts());
+    let (since, mut earlier, mut more) = (Instant::now(), earlier, way.max_starts());
     loop {
-        let process = way.go(earlier).map_err(|error| failed(error.to_string()))?;
+        let process = way.spawn(earlier).map_err(|error| failed(error.to_string()))?;
         more -= 1;
         match greeted(process, mends, all, &|first| greeting(first, way, since, waiting)) {
             Err(Unready::Ended) if more > 0 && waiting() && since.elapsed() < way.start() => {
@@ -432,7 +432,7 @@ fn greeted(
 }
 
 /// Waits for the greeting of the other side.
-fn greeting(first: &First, way: &Way, since: Instant, waiting: &dyn Fn() -> bool) -> Result<Hello, Unready> {
+fn greeting(first: &First, way: &RemoteTarget, since: Instant, waiting: &dyn Fn() -> bool) -> Result<Hello, Unready> {
     let because = |why| Err(Unready::Because(why));
     let (limit, mut is_told) = (way.start(), since.elapsed() > SILENCE);
     while waiting() {

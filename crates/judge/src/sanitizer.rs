@@ -7,14 +7,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use protocol::is_simulated;
-use protocol::runner::{Alone, End};
+use protocol::runner::{ExitCause, IsolatedCall};
 
 use super::baseline::{Baseline, Undecided};
 use super::bench::{Bench, lock, lock_first};
 use super::judge::{Case, Task};
+use super::nvidia_tools::{ToolCommand, ToolProcess, installed, text};
 use super::original::last_line;
-use super::stop::Stop;
-use super::tools::{Started, Tooled, installed, text};
+use super::stop_reason::Stop;
 use super::verdict::Reason;
 
 /// For tests: a program that replaces the checker on a simulated device.
@@ -27,7 +27,7 @@ const FOUND: i32 = 77;
 const PRINTED: &str = "100";
 
 /// The kinds of errors that the checker found, each with its first report; or why it did not finish.
-pub(super) type Found = Result<BTreeMap<String, String>, String>;
+pub(super) type ToolReport = Result<BTreeMap<String, String>, String>;
 
 /// The tools of the checker that are run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,7 +112,7 @@ impl Bench {
         }
     }
 
-    fn start_checker(&self, checker: &Path, tool: Tool) -> Result<Started, Undecided> {
+    fn start_checker(&self, checker: &Path, tool: Tool) -> Result<ToolProcess, Undecided> {
         let mut command = vec![text(checker), "--tool".to_owned(), tool.name().to_owned()];
         // With a limit of its own the checker gives up on a program that does not use the device within a minute, and
         // then checks nothing. The judge has a limit of its own.
@@ -128,12 +128,12 @@ impl Bench {
         }
         // Each tensor gets an allocation of its own, so that accesses next to it are found.
         let variables = vec![("PYTORCH_NO_CUDA_MEMORY_CACHING".to_owned(), "1".to_owned())];
-        self.start_under("checked", Tooled { command, variables })
+        self.start_under("checked", ToolCommand { command, variables })
     }
 
     /// Runs one call under the checker, with shared use of the device. A process that was started ahead and does not
     /// answer may have waited too long, so a new one is tried.
-    fn checked(&self, checks: &Checks<'_>, tool: Tool, job: &Alone) -> Result<Found, Undecided> {
+    fn checked(&self, checks: &Checks<'_>, tool: Tool, job: &IsolatedCall) -> Result<ToolReport, Undecided> {
         let earlier = lock(&self.checkers[tool as usize]).take();
         let earlier = earlier.and_then(|mut one| (!one.has_ended()).then_some(one));
         let found = match earlier.map(|started| checks.by(started, tool, job)).transpose()? {
@@ -147,12 +147,12 @@ impl Bench {
 impl Baseline {
     /// What the checker finds in the original, computed now if it is not known yet. As for [`Self::known`], the caller
     /// must not hold the device.
-    fn checked(&self, checks: &Checks<'_>, tool: Tool) -> Result<Found, Undecided> {
+    fn checked(&self, checks: &Checks<'_>, tool: Tool) -> Result<ToolReport, Undecided> {
         let mut known = lock_first(&self.checked[tool as usize]);
         if let Some(found) = &*known {
             return Ok(found.clone());
         }
-        let job = self.alone(checks.bench, "checked")?;
+        let job = self.isolated_call(checks.bench, "checked")?;
         let found = checks.bench.checked(checks, tool, &job)?;
         Ok(known.insert(found).clone())
     }
@@ -168,7 +168,7 @@ pub(super) struct Checks<'a> {
     bench: &'a Bench,
     baseline: Arc<Baseline>,
     checker: PathBuf,
-    job: Alone,
+    job: IsolatedCall,
     /// The time limit of each run.
     limit: Duration,
     /// Set when the results are no longer needed.
@@ -176,7 +176,7 @@ pub(super) struct Checks<'a> {
 }
 
 /// The findings of each tool in the candidate and, where there were any, in the original.
-pub(super) type Results = Vec<(Tool, Result<(Found, Option<Found>), Undecided>)>;
+pub(super) type Results = Vec<(Tool, Result<(ToolReport, Option<ToolReport>), Undecided>)>;
 
 impl Checks<'_> {
     /// Runs both tools in parallel, since most of their time is spent on the host.
@@ -188,16 +188,16 @@ impl Checks<'_> {
     }
 
     /// The findings of a started checker in a job's call; `None` if it exceeds the time limit.
-    fn by(&self, started: Started, tool: Tool, job: &Alone) -> Result<Option<Found>, Undecided> {
+    fn by(&self, started: ToolProcess, tool: Tool, job: &IsolatedCall) -> Result<Option<ToolReport>, Undecided> {
         let Some((ended, report)) = started.call(job, self.limit, &|| self.is_unwanted())? else { return Ok(None) };
         let found = report.and_then(|report| tool.read(&report));
-        Ok(Some(match (ended.how, found) {
-            (End::Status(0 | FOUND), Some(found)) => Ok(found),
+        Ok(Some(match (ended.cause, found) {
+            (ExitCause::Status(0 | FOUND), Some(found)) => Ok(found),
             (how, _) => Err(format!("it {how}: {}", last_line(&ended.output))),
         }))
     }
 
-    fn one(&self, tool: Tool) -> Result<(Found, Option<Found>), Undecided> {
+    fn one(&self, tool: Tool) -> Result<(ToolReport, Option<ToolReport>), Undecided> {
         let found = self.bench.checked(self, tool, &self.job)?;
         let is_found = found.as_ref().is_ok_and(|found| !found.is_empty());
         let original = is_found.then(|| self.baseline.checked(self, tool)).transpose()?;
@@ -210,7 +210,7 @@ impl Checks<'_> {
     }
 
     fn is_unwanted(&self) -> bool {
-        self.is_over.load(Ordering::Relaxed) || self.bench.ties.unwanted.load(Ordering::Relaxed)
+        self.is_over.load(Ordering::Relaxed) || self.bench.shared_processes.unwanted.load(Ordering::Relaxed)
     }
 }
 
@@ -218,7 +218,7 @@ impl<'a> Case<'a> {
     /// The runs of the candidate under the checker; `None` where the checker is not installed.
     pub(super) fn checks(&self, task: &Task, limit: Duration) -> Option<Checks<'a>> {
         let checker = sanitizer(Some(&self.bench.python))?;
-        let job = Alone {
+        let job = IsolatedCall {
             fence: self.place.fence.clone(),
             file: task.candidate.clone(),
             folder: task.folder.clone(),

@@ -50,15 +50,15 @@ pub fn ratio(pairs: &[(f64, f64)], z: f64) -> Option<Ratio> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use base::rng::Chance;
+    use base::rng::Rng;
 
     #[test]
     fn the_interval_holds_the_truth_as_often_as_it_says() {
-        let mut chance = Chance::new(7);
+        let mut chance = Rng::new(7);
         let (runs, mut held, mut wins) = (2000, 0, 0_i32);
         for _ in 0..runs {
             // Skewed noise, as clocks have it, around a true ratio of 1.
-            let mut time = || 1.0 + 0.05 * chance.share().powi(4);
+            let mut time = || 1.0 + 0.05 * chance.uniform().powi(4);
             let pairs: Vec<(f64, f64)> = (0..100).map(|_| (time(), time())).collect();
             let narrow = ratio(&pairs, Z_95).unwrap();
             held += usize::from(narrow.low <= 1.0 && 1.0 <= narrow.high);

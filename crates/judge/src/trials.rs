@@ -2,12 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use protocol::runner::{Inputs, Layout, Values};
-use protocol::sizes::Sizes;
-use protocol::{Data, Source, Value, Workload};
+use protocol::runner::{FloatContents, Inputs, Layout};
+use protocol::sizes::CallSizes;
+use protocol::{ArgumentValue, TensorContents, Workload, WorkloadSource};
 
-use super::choices::{Choice, choices};
-use super::numbers::numbers;
+use super::argument_variants::{Choice, choices};
+use super::size_variants::numbers;
 use super::verdict::Reason;
 
 /// Tile sizes that an original without masks may have. A size that is smaller by the smallest tile that the original
@@ -50,7 +50,7 @@ impl Trial {
     /// Whether the original may be so inexact on these inputs, where large numbers cancel, that only a run at a higher
     /// precision shows what is right.
     pub(super) fn needs_reference(&self) -> bool {
-        self.inputs.values == Values::Far
+        self.inputs.values == FloatContents::Far
     }
 }
 
@@ -66,8 +66,8 @@ pub(super) fn trials(workload: &Workload, text: &str, seed: u64) -> Vec<Trial> {
         },
         Trial::new("the recorded call, other contents", Reason::Output, plain(at(1))),
     ];
-    let (floats, indices) = (holds_floats(workload), Sizes::new(workload, &Inputs::default()).has_indices());
-    for (values, name) in VALUES.iter().filter(|(values, _)| floats || indices && *values == Values::Skewed) {
+    let (floats, indices) = (holds_floats(workload), CallSizes::new(workload, &Inputs::default()).has_indices());
+    for (values, name) in VALUES.iter().filter(|(values, _)| floats || indices && *values == FloatContents::Skewed) {
         all.push(Trial::new(format!("inputs: {name}"), Reason::Values, Inputs { values: *values, ..plain(at(2)) }));
     }
     for (name, others) in numbers(workload) {
@@ -81,7 +81,7 @@ pub(super) fn trials(workload: &Workload, text: &str, seed: u64) -> Vec<Trial> {
     let specs = workload.specs();
     let ranks = specs.iter().filter(|spec| spec.shape.len() > 1).count();
     let has_vector = specs.iter().any(|spec| spec.shape.len() == 1);
-    let is_launch = workload.source == Source::Launch;
+    let is_launch = workload.source == WorkloadSource::Launch;
     let is_fit = |layout: Layout| match layout {
         Layout::Shifted => true,
         _ if is_launch => false,
@@ -122,17 +122,17 @@ pub(super) fn trials(workload: &Workload, text: &str, seed: u64) -> Vec<Trial> {
     all
 }
 
-const VALUES: &[(Values, &str)] = &[
-    (Values::Integers, "small integers"),
-    (Values::Large, "large magnitudes"),
-    (Values::Far, "all far from zero"),
-    (Values::Tiny, "tiny and denormal"),
-    (Values::Constant, "one constant"),
-    (Values::Zeros, "zeros"),
-    (Values::Sorted, "sorted"),
-    (Values::Skewed, "a few far greater than the rest"),
-    (Values::Infinite, "minus infinity in some places and rows"),
-    (Values::Nan, "a few NaN"),
+const VALUES: &[(FloatContents, &str)] = &[
+    (FloatContents::Integers, "small integers"),
+    (FloatContents::Large, "large magnitudes"),
+    (FloatContents::Far, "all far from zero"),
+    (FloatContents::Tiny, "tiny and denormal"),
+    (FloatContents::Constant, "one constant"),
+    (FloatContents::Zeros, "zeros"),
+    (FloatContents::Sorted, "sorted"),
+    (FloatContents::Skewed, "a few far greater than the rest"),
+    (FloatContents::Infinite, "minus infinity in some places and rows"),
+    (FloatContents::Nan, "a few NaN"),
 ];
 
 const LAYOUTS: &[(Layout, &str)] = &[
@@ -146,9 +146,11 @@ const LAYOUTS: &[(Layout, &str)] = &[
 
 fn holds_floats(workload: &Workload) -> bool {
     // The file of a model makes its own arguments.
-    let mut holds = workload.source == Source::KernelBench;
+    let mut holds = workload.source == WorkloadSource::KernelBench;
     workload.values().for_each(|value| {
-        value.tensors(&mut |spec| holds |= !matches!(spec.data, Data::Integers(_) | Data::Range { .. }));
+        value.tensors(&mut |spec| {
+            holds |= !matches!(spec.data, TensorContents::Integers(_) | TensorContents::Range { .. })
+        });
     });
     holds
 }
@@ -200,7 +202,7 @@ fn prime_below(size: i64) -> i64 {
 /// Whether a NaN in the original's results is meaningful. Large magnitudes overflow in intermediate results, in some
 /// kernels earlier than in others.
 pub(super) fn means_nan(inputs: &Inputs) -> bool {
-    !matches!(inputs.values, Values::Large | Values::Far)
+    !matches!(inputs.values, FloatContents::Large | FloatContents::Far)
 }
 
 /// The call as text, for example `softmax(float32[4096,1000], 1000)`.
@@ -212,19 +214,21 @@ pub fn title(workload: &Workload) -> String {
 }
 
 /// A value as text for reports.
-pub(super) fn text(value: &Value) -> String {
+pub(super) fn text(value: &ArgumentValue) -> String {
     match value {
-        Value::Tensor(spec) => {
+        ArgumentValue::Tensor(spec) => {
             let shape: Vec<String> = spec.shape.iter().map(i64::to_string).collect();
             format!("{}[{}]", spec.dtype, shape.join(","))
         }
-        Value::None => "None".to_owned(),
-        Value::Bool(value) => if *value { "True" } else { "False" }.to_owned(),
-        Value::Int(value) => value.to_string(),
-        Value::Float(value) => value.to_string(),
-        Value::Str(value) => format!("{value:?}"),
-        Value::Dtype(name) | Value::Device(name) => name.clone(),
-        Value::List(items) | Value::Tuple(items) if items.iter().all(|item| matches!(item, Value::Int(_))) => {
+        ArgumentValue::None => "None".to_owned(),
+        ArgumentValue::Bool(value) => if *value { "True" } else { "False" }.to_owned(),
+        ArgumentValue::Int(value) => value.to_string(),
+        ArgumentValue::Float(value) => value.to_string(),
+        ArgumentValue::Str(value) => format!("{value:?}"),
+        ArgumentValue::Dtype(name) | ArgumentValue::Device(name) => name.clone(),
+        ArgumentValue::List(items) | ArgumentValue::Tuple(items)
+            if items.iter().all(|item| matches!(item, ArgumentValue::Int(_))) =>
+        {
             format!("[{}]", items.iter().map(text).collect::<Vec<_>>().join(", "))
         }
         _ => "…".to_owned(),
@@ -234,7 +238,7 @@ pub(super) fn text(value: &Value) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::numbers::tests::called;
+    use crate::size_variants::tests::called;
 
     #[test]
     fn multiples_are_for_originals_that_take_nothing_else() {

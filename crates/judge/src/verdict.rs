@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use protocol::Environment;
+use protocol::RuntimeVersions;
 
 use super::statistics::median;
 
@@ -74,9 +74,9 @@ impl Outcome {
     /// Whether the refusal is caused by the candidate's text alone: the same calls on the same device with the same
     /// versions would refuse it again.
     #[must_use]
-    pub fn lasts(&self) -> bool {
+    pub fn is_cacheable(&self) -> bool {
         match self {
-            Self::Refused { reason, .. } => reason.lies_in_the_text() || self.has_not_run(),
+            Self::Refused { reason, .. } => reason.is_caused_by_source() || self.has_not_run(),
             Self::Accepted | Self::Predicted | Self::Undecided { .. } => false,
         }
     }
@@ -186,7 +186,7 @@ impl Reason {
 
     /// Whether only the text can be the cause, as opposed to other programs on the machine, limits, packages or chance.
     #[must_use]
-    pub fn lies_in_the_text(self) -> bool {
+    pub fn is_caused_by_source(self) -> bool {
         match self {
             Self::Compile
             | Self::Output
@@ -243,7 +243,8 @@ pub struct Measured {
     pub floor: Floor,
     /// Whether the times were measured on another candidate with the same machine code and the same launches.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub twin: bool,
+    #[serde(rename = "twin")]
+    pub same_code: bool,
     /// A key of the candidate's machine code and the call, with which other judges recognize twins instead of measuring
     /// them again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -257,7 +258,7 @@ pub struct Measured {
     /// The factor by which the original's own time moved during the measurement.
     pub drift: f64,
     /// The versions and the device of the measurement.
-    pub environment: Environment,
+    pub environment: RuntimeVersions,
     /// The device's clock in MHz before and after, where the driver reports it.
     pub clocks: Option<(u32, u32)>,
     /// The time of the measurement, in seconds since 1970.
@@ -328,14 +329,14 @@ mod tests {
     #[test]
     fn a_refusal_lasts_when_the_text_is_to_blame() {
         let refused = |reason, evidence: &str| Outcome::Refused { reason, evidence: evidence.to_owned(), line: None };
-        assert!(refused(Reason::Compile, "").lasts() && refused(Reason::Sizes, "").lasts());
+        assert!(refused(Reason::Compile, "").is_cacheable() && refused(Reason::Sizes, "").is_cacheable());
         let resources = "triton.runtime.errors.OutOfResources: out of resource: shared memory, Required: 300000";
-        assert!(refused(Reason::Run, resources).lasts() && refused(Reason::Run, resources).has_not_run());
+        assert!(refused(Reason::Run, resources).is_cacheable() && refused(Reason::Run, resources).has_not_run());
         assert!(refused(Reason::Compile, "").has_not_run() && !refused(Reason::Sizes, "").has_not_run());
         for reason in [Reason::Run, Reason::Load, Reason::Time, Reason::Died, Reason::DeviceMemory, Reason::Race] {
-            assert!(!refused(reason, "RuntimeError: CUDA error").lasts(), "{reason:?}");
+            assert!(!refused(reason, "RuntimeError: CUDA error").is_cacheable(), "{reason:?}");
         }
-        assert!(!Outcome::Accepted.lasts() && !Outcome::Undecided { why: "stopped".to_owned() }.lasts());
+        assert!(!Outcome::Accepted.is_cacheable() && !Outcome::Undecided { why: "stopped".to_owned() }.is_cacheable());
     }
 
     #[test]

@@ -1,26 +1,26 @@
 //! Evaluation of the skill memory without a language model: the share of mutated kernels that compile, among all of
 //! them and among those that no proven rule flags.
 
-use model::api::Target;
+use model::api::TritonTarget;
 use model::syntax::{Source, Span};
-use rules::Context;
-use rules::learned::{LearnedRule, Memory};
+use rules::RuleContext;
+use rules::learned::{LearnedRule, LearnedRules};
 
-use super::cases::Parsed;
 use super::gather::gather;
 use super::oracle::Oracle;
-use super::program::Program;
+use super::parsed_files::Parsed;
+use super::program::KernelProgram;
 
 /// The share of some programs that compiles.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Share {
+pub struct CompileRate {
     /// The number of programs that compile.
     pub passing: usize,
     /// The number of all programs.
     pub all: usize,
 }
 
-impl Share {
+impl CompileRate {
     /// The share in percent; 0 when there are no programs.
     #[must_use]
     pub fn percent(self) -> f64 {
@@ -30,11 +30,11 @@ impl Share {
 
 /// The result of an experiment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Outcome {
+pub struct ExperimentResult {
     /// All mutants.
-    pub unfiltered: Share,
+    pub unfiltered: CompileRate,
     /// The mutants that no proven rule flags.
-    pub filtered: Share,
+    pub filtered: CompileRate,
     /// The number of mutants that compile although a proven rule flags them.
     pub lost: usize,
 }
@@ -44,22 +44,22 @@ pub struct Outcome {
 #[must_use]
 pub fn experiment(
     oracle: &Oracle,
-    memory: &Memory,
+    memory: &LearnedRules,
     tasks: usize,
     changes: usize,
     seed: u64,
-    target: Target,
-) -> Outcome {
+    target: TritonTarget,
+) -> ExperimentResult {
     let gathered = gather(oracle, tasks, changes, seed);
     // The unchanged kernels of the tasks are not mutants.
-    let bases: Vec<&Program> = gathered.tasks.iter().map(|task| &task.program).collect();
+    let bases: Vec<&KernelProgram> = gathered.tasks.iter().map(|task| &task.program).collect();
     let passing = gathered.passing.iter().filter(|program| !bases.contains(program)).map(|program| (program, true));
-    let all: Vec<(&Program, bool)> =
+    let all: Vec<(&KernelProgram, bool)> =
         passing.chain(gathered.failures.iter().map(|failure| (&failure.program, false))).collect();
-    let flagged = oracle.share(&all, |_, (program, _)| Parsed::new(&program.text).is_refused_by(memory, target));
-    let mut outcome = Outcome::default();
+    let flagged = oracle.parallel(&all, |_, (program, _)| Parsed::new(&program.text).is_refused_by(memory, target));
+    let mut outcome = ExperimentResult::default();
     for ((_, passes), flagged) in all.iter().zip(flagged) {
-        let one = Share { passing: usize::from(*passes), all: 1 };
+        let one = CompileRate { passing: usize::from(*passes), all: 1 };
         outcome.unfiltered.add(one);
         if flagged {
             outcome.lost += one.passing;
@@ -70,7 +70,7 @@ pub fn experiment(
     outcome
 }
 
-impl Share {
+impl CompileRate {
     fn add(&mut self, other: Self) {
         *self = Self { passing: self.passing + other.passing, all: self.all + other.all };
     }
@@ -79,12 +79,12 @@ impl Share {
 impl Parsed {
     /// Whether a proven rule flags any kernel of this file.
     #[must_use]
-    pub fn is_refused_by(&self, memory: &Memory, target: Target) -> bool {
+    pub fn is_refused_by(&self, memory: &LearnedRules, target: TritonTarget) -> bool {
         !flagging(memory, &self.context(target)).is_empty()
     }
 }
 
-fn flagging<'m>(memory: &'m Memory, context: &Context<'_>) -> Vec<(&'m LearnedRule, Span)> {
+fn flagging<'m>(memory: &'m LearnedRules, context: &RuleContext<'_>) -> Vec<(&'m LearnedRule, Span)> {
     let kernels = 0..context.module.kernels.len();
     kernels.flat_map(|at| memory.proven_in(context, at)).map(|(rule, found)| (rule, found.span)).collect()
 }
@@ -93,15 +93,15 @@ fn flagging<'m>(memory: &'m Memory, context: &Context<'_>) -> Vec<(&'m LearnedRu
 /// candidate.
 #[must_use]
 pub fn refusal<'m>(
-    memory: &'m Memory,
+    memory: &'m LearnedRules,
     original: &str,
     candidate: &str,
-    target: Target,
+    target: TritonTarget,
 ) -> Option<(&'m LearnedRule, Span)> {
     let of = |text: &str| {
         let source = Source::parse(text);
         let module = model::kernel::Module::build(&source);
-        flagging(memory, &Context::new(&source, &module, target))
+        flagging(memory, &RuleContext::new(&source, &module, target))
     };
     let found = of(candidate);
     if found.is_empty() {

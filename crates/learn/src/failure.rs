@@ -1,17 +1,17 @@
 //! Compilation failures, and the signature by which similar ones are grouped.
 
 use super::oracle::Failing;
-use super::program::Program;
+use super::program::KernelProgram;
 
 /// A program that does not compile.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Failure {
+pub struct CompileFailure {
     /// Where the program comes from. Failures with the same origin do not count as independent.
     pub origin: String,
     /// The program that fails to compile.
-    pub program: Program,
+    pub program: KernelProgram,
     /// The nearest known program that compiles, if there is one.
-    pub passing: Option<Program>,
+    pub passing: Option<KernelProgram>,
     /// The error that Triton reports.
     pub failing: Failing,
 }
@@ -19,7 +19,7 @@ pub struct Failure {
 /// What failures of one kind have in common: the class of the exception, and its message without names, numbers and
 /// types.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Signature {
+pub struct ErrorSignature {
     /// The class name of the exception.
     pub kind: String,
     /// The normalized message, with `…` for names, numbers and types.
@@ -31,7 +31,7 @@ const ELLIPSIS: &str = "…";
 /// The largest length of a template, in characters.
 const LONGEST: usize = 160;
 
-impl Signature {
+impl ErrorSignature {
     /// The signature of an error.
     #[must_use]
     pub fn of(failing: &Failing) -> Self {

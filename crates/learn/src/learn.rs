@@ -3,19 +3,19 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use model::api::Target;
+use model::api::TritonTarget;
 use model::syntax::node_span;
-use rules::Context;
+use rules::RuleContext;
 use rules::learned::{Pattern, Probe};
 
-use super::cases::{Parsed, flags, places};
-use super::failure::{Failure, Signature};
-use super::generalize::{Found, Generalizer, Spot};
-use super::oracle::{Asker, Oracle};
-use super::program::Program;
-use super::shape::Condition;
-use super::sound::{Sound, Witnesses};
+use super::compiling_programs::{CompilingPrograms, ParsedPrograms};
+use super::failure::{CompileFailure, ErrorSignature};
+use super::generalize::{DerivedPattern, FlaggedNode, Generalizer};
+use super::oracle::{Oracle, OracleClient};
+use super::parsed_files::{Parsed, flags, places};
+use super::program::KernelProgram;
 use super::synthesize::mixed;
+use super::tree_pattern::NodeCondition;
 use super::unify::STRONG;
 
 /// The number of independent failures that a rule needs.
@@ -31,16 +31,16 @@ const DIVISIONS: usize = 5;
 
 /// A pattern and the failures from which it was learned.
 #[derive(Clone, Debug)]
-pub struct Learned {
+pub struct LearnedPattern {
     /// The signature that the failures share.
-    pub signature: Signature,
+    pub signature: ErrorSignature,
     /// The pattern as a tree-sitter query.
     pub query: String,
     /// Words that every flagged text contains; a text without one of them need not be matched.
     pub(crate) words: Vec<String>,
-    pub(crate) shape: super::shape::Shape,
+    pub(crate) shape: super::tree_pattern::TreePattern,
     /// Programs that were built to disprove the pattern, but that it flags rightly: they fail to compile.
-    pub(super) trials: Vec<Program>,
+    pub(super) trials: Vec<KernelProgram>,
     /// The failures that the pattern flags, as indices into the list of failures.
     pub failures: Vec<usize>,
     /// The number of distinct origins among these failures.
@@ -68,27 +68,27 @@ const COMMON: &[&str] = &[
     "expression_statement",
 ];
 
-impl Learned {
+impl LearnedPattern {
     /// Whether the pattern itself says what is wrong. A pattern that does not is disproved only where many kernels that
     /// compile are known; where there are few of them, it would survive by accident.
     #[must_use]
     pub fn stands_alone(&self) -> bool {
         let kind = self.shape.parts[0].kind.as_deref().unwrap_or_default();
         let mut conditions = self.shape.present().flat_map(|at| &self.shape.parts[at].conditions);
-        let says_what = conditions.any(|condition| matches!(condition, Condition::Holds { .. }));
+        let says_what = conditions.any(|condition| matches!(condition, NodeCondition::Holds { .. }));
         !WITH_BODY.contains(&kind) && (says_what || !COMMON.contains(&kind))
     }
 }
 
 /// The result of learning.
 #[derive(Debug, Default)]
-pub struct Lessons {
+pub struct LearningResult {
     /// The learned patterns.
-    pub learned: Vec<Learned>,
+    pub learned: Vec<LearnedPattern>,
     /// Programs that were found to compile while patterns were tested (counter-examples).
-    pub counter: Vec<Program>,
+    pub counter: Vec<KernelProgram>,
     /// Signatures that were not examined because the time was up.
-    pub left: Vec<Signature>,
+    pub left: Vec<ErrorSignature>,
 }
 
 /// Learns patterns from failures. No pattern flags a program that is known to compile. Once `going` returns false, no
@@ -96,37 +96,37 @@ pub struct Lessons {
 #[must_use]
 pub fn learn(
     oracle: &Oracle,
-    failures: &[Failure],
-    sound: Sound<'_>,
-    target: Target,
+    failures: &[CompileFailure],
+    sound: CompilingPrograms<'_>,
+    target: TritonTarget,
     seed: u64,
     going: &(dyn Fn() -> bool + Sync),
-) -> Lessons {
-    let mut groups: BTreeMap<Signature, Vec<usize>> = BTreeMap::new();
+) -> LearningResult {
+    let mut groups: BTreeMap<ErrorSignature, Vec<usize>> = BTreeMap::new();
     for (at, failure) in failures.iter().enumerate() {
-        let signature = Signature::of(&failure.failing);
+        let signature = ErrorSignature::of(&failure.failing);
         if !signature.template.is_empty() {
             groups.entry(signature).or_default().push(at);
         }
     }
-    let mut groups: Vec<(Signature, Vec<usize>)> = groups.into_iter().collect();
+    let mut groups: Vec<(ErrorSignature, Vec<usize>)> = groups.into_iter().collect();
     groups.retain(|(_, members)| independent(failures, members) >= INDEPENDENT);
     // The largest groups come first, so that no worker is left with a large one at the end.
     groups.sort_by_key(|(_, members)| std::cmp::Reverse(members.len()));
     let found = oracle.share_with(
         &groups,
-        || Witnesses::some(sound, target, KNOWN),
+        || ParsedPrograms::some(sound, target, KNOWN),
         |sound, asker, (signature, members)| {
             if !going() {
-                return Lessons { left: vec![signature.clone()], ..Lessons::default() };
+                return LearningResult { left: vec![signature.clone()], ..LearningResult::default() };
             }
             let members = varied(failures, members);
             let parsed: Vec<Parsed> = members.iter().map(|at| Parsed::new(&failures[*at].program.text)).collect();
-            let contexts: Vec<Context<'_>> = parsed.iter().map(|parsed| parsed.context(target)).collect();
-            let failures: Vec<&Failure> = members.iter().map(|at| &failures[*at]).collect();
+            let contexts: Vec<RuleContext<'_>> = parsed.iter().map(|parsed| parsed.context(target)).collect();
+            let failures: Vec<&CompileFailure> = members.iter().map(|at| &failures[*at]).collect();
             let cases = Cases { failures: &failures, parsed: &parsed, contexts: &contexts };
             let all: Vec<usize> = (0..members.len()).collect();
-            let mut group = Group { cases, target, signature, seed, lessons: Lessons::default() };
+            let mut group = Group { cases, target, signature, seed, lessons: LearningResult::default() };
             group.learn(asker, sound, &all, 0);
             for one in &mut group.lessons.learned {
                 one.failures.iter_mut().for_each(|at| *at = members[*at]);
@@ -134,7 +134,7 @@ pub fn learn(
             group.lessons
         },
     );
-    let mut lessons = Lessons::default();
+    let mut lessons = LearningResult::default();
     for one in found {
         lessons.learned.extend(one.learned);
         lessons.counter.extend(one.counter);
@@ -144,16 +144,16 @@ pub fn learn(
 }
 
 /// The number of distinct origins of some failures.
-fn independent(failures: &[Failure], members: &[usize]) -> usize {
+fn independent(failures: &[CompileFailure], members: &[usize]) -> usize {
     members.iter().map(|at| failures[*at].origin.as_str()).collect::<BTreeSet<_>>().len()
 }
 
 /// The failures of one signature with their parsed texts.
 #[derive(Clone, Copy)]
 struct Cases<'f> {
-    failures: &'f [&'f Failure],
+    failures: &'f [&'f CompileFailure],
     parsed: &'f [Parsed],
-    contexts: &'f [Context<'f>],
+    contexts: &'f [RuleContext<'f>],
 }
 
 impl Cases<'_> {
@@ -163,7 +163,7 @@ impl Cases<'_> {
 }
 
 /// At most [`MEMBERS`] of some failures. Failures with a new message or a new text at the place come first.
-fn varied(failures: &[Failure], members: &[usize]) -> Vec<usize> {
+fn varied(failures: &[CompileFailure], members: &[usize]) -> Vec<usize> {
     let mut seen = BTreeSet::new();
     let is_new = |at: &usize| {
         let failure = &failures[*at];
@@ -179,16 +179,16 @@ fn varied(failures: &[Failure], members: &[usize]) -> Vec<usize> {
 
 struct Group<'f> {
     cases: Cases<'f>,
-    target: Target,
-    signature: &'f Signature,
+    target: TritonTarget,
+    signature: &'f ErrorSignature,
     seed: u64,
-    lessons: Lessons,
+    lessons: LearningResult,
 }
 
 impl<'f> Group<'f> {
     /// Learns from some of the failures. Failures for which no pattern is found are split by the next trait that
     /// differs.
-    fn learn(&mut self, asker: &mut Asker<'_>, sound: &Witnesses<'_>, members: &[usize], division: usize) {
+    fn learn(&mut self, asker: &mut OracleClient<'_>, sound: &ParsedPrograms<'_>, members: &[usize], division: usize) {
         if self.cases.independent(members) < INDEPENDENT {
             return;
         }
@@ -217,13 +217,13 @@ impl<'f> Group<'f> {
 
     fn attempt(
         &mut self,
-        asker: &mut Asker<'_>,
-        sound: &Witnesses<'_>,
+        asker: &mut OracleClient<'_>,
+        sound: &ParsedPrograms<'_>,
         members: &[usize],
         choice: usize,
-    ) -> Option<Learned> {
+    ) -> Option<LearnedPattern> {
         let Cases { failures: _, parsed, contexts } = self.cases;
-        let mut spots: Vec<Spot<'f>> = Vec::new();
+        let mut spots: Vec<FlaggedNode<'f>> = Vec::new();
         let mut seen = BTreeSet::new();
         let (mut first, mut later) = (Vec::new(), Vec::new());
         for &at in members {
@@ -232,7 +232,7 @@ impl<'f> Group<'f> {
             let text = failure.program.text.get(place.start..place.end).unwrap_or_default();
             // Different texts come first: they show best which parts do not matter.
             let is_new = seen.insert(text.to_owned());
-            (if is_new { &mut first } else { &mut later }).push(Spot {
+            (if is_new { &mut first } else { &mut later }).push(FlaggedNode {
                 failure,
                 parsed: &parsed[at],
                 context: &contexts[at],
@@ -254,18 +254,23 @@ impl<'f> Group<'f> {
         self.learned(found?, members, refused)
     }
 
-    fn learned(&self, found: Found, members: &[usize], mut trials: Vec<Program>) -> Option<Learned> {
+    fn learned(
+        &self,
+        found: DerivedPattern,
+        members: &[usize],
+        mut trials: Vec<KernelProgram>,
+    ) -> Option<LearnedPattern> {
         let pattern = Pattern::compile(&found.query).ok()?;
         trials.sort();
         trials.dedup();
         trials.retain(|program| !pattern.matches(&Parsed::new(&program.text).context(self.target)).is_empty());
         let stride = trials.len().div_ceil(TRIALS).max(1);
-        let trials: Vec<Program> = trials.into_iter().step_by(stride).collect();
+        let trials: Vec<KernelProgram> = trials.into_iter().step_by(stride).collect();
         let is_flagged =
             |at: &&usize| flags(&pattern, &self.cases.contexts[**at], self.cases.failures[**at].failing.span);
         let flagged: Vec<usize> = members.iter().filter(is_flagged).copied().collect();
         let independent = self.cases.independent(&flagged);
-        (independent >= INDEPENDENT).then(|| Learned {
+        (independent >= INDEPENDENT).then(|| LearnedPattern {
             signature: self.signature.clone(),
             query: found.query,
             words: found.words,
@@ -306,7 +311,7 @@ impl<'f> Group<'f> {
 }
 
 /// Those predicates that are mistakes by themselves (`STRONG`) and hold of a node, separated by blanks.
-fn strong(context: &Context<'_>, node: tree_sitter::Node<'_>) -> String {
+fn strong(context: &RuleContext<'_>, node: tree_sitter::Node<'_>) -> String {
     let span = node_span(node);
     let Some(index) = context.module.kernels.iter().rposition(|kernel| kernel.def_span.contains(span)) else {
         return String::new();

@@ -3,45 +3,45 @@
 //! - [`synthesize`], [`mutate`]: synthetic kernels, and mutations that put mistakes into them,
 //! - [`Oracle`]: Triton's front end as the oracle that decides whether a program compiles,
 //! - [`learn`], [`merged`]: failures with the same signature are compared and generalized into patterns,
-//! - [`Court`]: the proof that makes a pattern a rule,
+//! - [`ProofContext`]: the proof that makes a pattern a rule,
 //! - [`experiment`], [`refusal`]: measures what the rules are worth, and filters candidates of the search with them,
 //! - [`keep_refused`]: compiles files that failed elsewhere, and stores the kernels that Triton rejects.
 
-mod around;
-mod asked;
-mod cases;
-mod difference;
+mod api_sweep;
+mod compiling_programs;
+mod counterexamples;
+mod delta_debugging;
 mod experiment;
 mod failure;
-mod forms;
 mod gather;
 mod generalize;
 mod learn;
 mod memory;
 pub mod mutate;
 pub mod oracle;
+mod parsed_files;
 pub mod program;
 mod prove;
 mod reduce;
-mod shape;
-mod sound;
-mod sweep;
+mod rule_assessment;
+mod rule_text;
+mod surrounding;
+mod suspects;
 pub mod synthesize;
-mod trial;
+mod tree_pattern;
 mod unify;
-mod vary;
-mod words;
+mod value_variants;
 
-pub use asked::{Said, Suspect, SuspectError, crashed, keep_refused, learn_from};
-pub use cases::Parsed;
-pub use experiment::{Outcome, Share, experiment, refusal};
-pub use failure::{Failure, Signature, template};
-pub use gather::{Gathered, gather};
-pub use learn::{Learned, Lessons, learn};
+pub use api_sweep::{spelled, sweep};
+pub use compiling_programs::{CompilingPrograms, UncheckedProgram};
+pub use experiment::{CompileRate, ExperimentResult, experiment, refusal};
+pub use failure::{CompileFailure, ErrorSignature, template};
+pub use gather::{GatheredFailures, gather};
+pub use learn::{LearnedPattern, LearningResult, learn};
 pub use memory::{SkillMemory, disproves};
-pub use oracle::{Asker, Failing, Oracle, OracleError, Verdict};
-pub use program::Program;
-pub use prove::{Court, Proof, merged, programs, published};
-pub use sound::{Sound, Unasked};
-pub use sweep::{spelled, sweep};
-pub use trial::{Evidence, Judgement, judged};
+pub use oracle::{Failing, Oracle, OracleClient, OracleError, OracleVerdict};
+pub use parsed_files::Parsed;
+pub use program::KernelProgram;
+pub use prove::{ProofContext, ProofResult, merged, programs, published};
+pub use rule_assessment::{Evidence, RuleAssessment, judged};
+pub use suspects::{CompileVerdict, Suspect, SuspectError, crashed, keep_refused, learn_from};

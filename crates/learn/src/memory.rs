@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use rules::learned::{FIRST_OWN, LearnedRule, Memory, Patterns, State, number, parse, write};
-use store::{Disproof, LearnedRules, Objection, Store, StoreError, StoredRule};
+use rules::learned::{FIRST_OWN, LearnedRule, LearnedRules, Patterns, RuleState, number, parse, write};
+use store::{Disproof, RuleObjection, RuleTransaction, Store, StoreError, StoredRule};
 
 /// Access to the learned rules in a user's store.
 pub trait SkillMemory: Sized {
@@ -12,14 +12,14 @@ pub trait SkillMemory: Sized {
     ///
     /// # Errors
     /// Returns an error when the store exists and cannot be opened, see [`Store::of_user`], or cannot be read.
-    fn memory_in(folder: &Path) -> Result<Memory, StoreError>;
+    fn memory_in(folder: &Path) -> Result<LearnedRules, StoreError>;
 
     /// All rules that apply to this user: the shipped ones and the user's own. A rule that was disproved in this store
     /// is demoted, and a muted rule is hidden.
     ///
     /// # Errors
     /// Returns an error when SQLite cannot read the store.
-    fn memory(&self) -> Result<Memory, StoreError>;
+    fn memory(&self) -> Result<LearnedRules, StoreError>;
 
     /// The user's own rules, in the order of their codes. A rule that cannot be parsed is left out and logged.
     ///
@@ -58,27 +58,27 @@ pub trait SkillMemory: Sized {
 /// Whether an objection disproves the current version of a rule. An objection against an earlier pattern of the rule
 /// does not count.
 #[must_use]
-pub fn disproves(objection: &Objection, rule: &LearnedRule) -> bool {
+pub fn disproves(objection: &RuleObjection, rule: &LearnedRule) -> bool {
     objection.code == rule.code && objection.pattern == Some(hash(rule))
 }
 
 impl SkillMemory for Store {
-    fn memory_in(folder: &Path) -> Result<Memory, StoreError> {
+    fn memory_in(folder: &Path) -> Result<LearnedRules, StoreError> {
         if !folder.join("store.db").exists() {
-            return Ok(Memory::shipped().clone());
+            return Ok(LearnedRules::shipped().clone());
         }
         Self::of_user(folder)?.memory()
     }
 
-    fn memory(&self) -> Result<Memory, StoreError> {
+    fn memory(&self) -> Result<LearnedRules, StoreError> {
         let objections = self.objections()?;
-        let all = Memory::shipped().rules().cloned().chain(self.own_rules()?).map(|mut rule| {
-            if rule.state == State::Promoted && objections.iter().any(|one| disproves(one, &rule)) {
-                rule.state = State::Demoted;
+        let all = LearnedRules::shipped().rules().cloned().chain(self.own_rules()?).map(|mut rule| {
+            if rule.state == RuleState::Promoted && objections.iter().any(|one| disproves(one, &rule)) {
+                rule.state = RuleState::Demoted;
             }
             rule
         });
-        let memory = Memory::of_sound(all);
+        let memory = LearnedRules::of_sound(all);
         Ok(memory.hiding(objections.into_iter().filter(|one| one.muted).map(|one| one.code)))
     }
 
@@ -131,12 +131,12 @@ impl SkillMemory for Store {
     }
 
     fn disprove(&mut self, rule: &LearnedRule, kernel: &str, triton: &str) -> Result<(), StoreError> {
-        self.change_rules(|stored: &LearnedRules<'_>| {
+        self.change_rules(|stored: &RuleTransaction<'_>| {
             stored.disprove(Disproof { code: &rule.code, pattern: hash(rule), kernel, triton })?;
             if let Some(number) = number(&rule.code)
                 && let Some(mut own) = load(stored.all()?).remove(&number).filter(|own| own.pattern == rule.pattern)
             {
-                own.state = State::Demoted;
+                own.state = RuleState::Demoted;
                 stored.save(&text_of(number, &own))?;
             }
             Ok(())
@@ -172,7 +172,8 @@ fn is_same(one: &LearnedRule, other: &LearnedRule) -> bool {
 
 /// The name itself or, if a rule already has it, the name with the next free number.
 fn free_name(name: &str, own: &BTreeMap<u32, LearnedRule>) -> String {
-    let is_free = |name: &String| Memory::shipped().find(name).is_none() && own.values().all(|rule| rule.name != *name);
+    let is_free =
+        |name: &String| LearnedRules::shipped().find(name).is_none() && own.values().all(|rule| rule.name != *name);
     let numbered = (2..).map(|number| format!("{name}-{number}"));
     std::iter::once(name.to_owned()).chain(numbered).find(is_free).unwrap_or_else(|| name.to_owned())
 }
@@ -180,15 +181,15 @@ fn free_name(name: &str, own: &BTreeMap<u32, LearnedRule>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rules::learned::{Origin, Releases, TritonError};
+    use rules::learned::{Releases, RuleOrigin, TritonError};
 
     fn rule(name: &str, pattern: &str) -> LearnedRule {
         LearnedRule {
             code: "S501".to_owned(),
             name: name.to_owned(),
             sentence: "You cannot use `break`.".to_owned(),
-            state: State::Promoted,
-            origin: Origin::Learned("editor".to_owned()),
+            state: RuleState::Promoted,
+            origin: RuleOrigin::Learned("editor".to_owned()),
             covered_by: Vec::new(),
             failures: 3,
             met: 3,
@@ -227,9 +228,9 @@ mod tests {
         assert_eq!(own.iter().map(|rule| rule.name.as_str()).collect::<Vec<_>>(), ["a", "a-2"]);
         assert_eq!((own[0].met, own[0].failures), (6, 6));
         assert_eq!((own[0].first_seen.as_str(), own[0].last_seen.as_str()), ("2026-11-20", "2026-11-26"));
-        assert!(store.change_rule("S502", |rule| rule.state = State::Expired).unwrap());
+        assert!(store.change_rule("S502", |rule| rule.state = RuleState::Expired).unwrap());
         assert!(!store.change_rule("S999", |_| {}).unwrap());
-        assert_eq!(store.memory().unwrap().find("S502").unwrap().state, State::Expired);
+        assert_eq!(store.memory().unwrap().find("S502").unwrap().state, RuleState::Expired);
         assert!(store.forget_rule("S501").unwrap() && !store.forget_rule("S501").unwrap());
         assert_eq!(
             store.add_rules(&[rule("c", BREAK)]).unwrap(),
@@ -257,10 +258,10 @@ mod tests {
         let second = store.own_rules().unwrap().remove(1);
         store.disprove(&second, "def k(): pass", "3.6.0").unwrap();
         assert_eq!(shown(&store), ["S501"]);
-        assert_eq!(store.own_rules().unwrap()[1].state, State::Demoted);
+        assert_eq!(store.own_rules().unwrap()[1].state, RuleState::Demoted);
         // A rule whose pattern has changed is a different rule.
         let mend = |rule: &mut LearnedRule| {
-            rule.state = State::Promoted;
+            rule.state = RuleState::Promoted;
             rule.pattern = "(return_statement) @here\n".to_owned();
         };
         assert!(store.change_rule("S502", mend).unwrap());
@@ -285,8 +286,8 @@ mod tests {
                         let codes = store.add_rules(&[rule("shared", BREAK), rule("own", &own)]).unwrap();
                         store.change_rule(&codes[0], |rule| rule.failures += 1).unwrap();
                         store.mute(&codes[1], true).unwrap();
-                        let failure = store::Failure { text: format!("{writer} {round}"), ..Default::default() };
-                        let shared = store::Failure::default();
+                        let failure = store::RefusedKernel { text: format!("{writer} {round}"), ..Default::default() };
+                        let shared = store::RefusedKernel::default();
                         store.keep_failures([&failure, &shared]).unwrap();
                     }
                 });

@@ -7,17 +7,17 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rustc_hash::FxHashMap as HashMap;
 
-use compiler::protocol::{Answer, Refusal, Request};
-use compiler::{Device, Question, Session, Status};
+use compiler::protocol::{FrontEndError, LoweringReply, LoweringRequest};
+use compiler::{CompileQuestion, CompileTarget, CompilerSession, ServiceStatus};
 use model::syntax::{Source, Span};
 
-use super::cases::Parsed;
-use super::failure::Signature;
-use super::program::Program;
+use super::failure::ErrorSignature;
+use super::parsed_files::Parsed;
+use super::program::KernelProgram;
 
 /// Triton's verdict on a program.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Verdict {
+pub enum OracleVerdict {
     /// The program compiles.
     Accepted,
     /// Triton rejects the program.
@@ -37,7 +37,7 @@ pub struct Failing {
     pub span: Option<Span>,
 }
 
-impl Verdict {
+impl OracleVerdict {
     /// The error of a program that Triton rejects.
     #[must_use]
     pub fn failing(&self) -> Option<&Failing> {
@@ -68,15 +68,15 @@ pub enum OracleError {
 }
 
 /// The span of an expression and its type as Triton prints it.
-pub type Typed = (Span, String);
+pub type TypedExpression = (Span, String);
 
 /// A pool of worker processes of one interpreter that compile programs in parallel. Verdicts are cached.
 #[derive(Debug)]
 pub struct Oracle {
     python: PathBuf,
     release: String,
-    sessions: Vec<Mutex<Session>>,
-    known: Mutex<HashMap<Program, Verdict>>,
+    sessions: Vec<Mutex<CompilerSession>>,
+    known: Mutex<HashMap<KernelProgram, OracleVerdict>>,
     asked: AtomicUsize,
 }
 
@@ -87,7 +87,7 @@ impl Oracle {
     /// Returns [`OracleError`] when the interpreter does not start or does not compile the smallest kernel.
     pub fn start(python: PathBuf, jobs: usize) -> Result<Self, OracleError> {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        let session = || Mutex::new(Session::new(python.clone()).with_cores(cores));
+        let session = || Mutex::new(CompilerSession::new(python.clone()).with_cores(cores));
         let sessions = (0..jobs.max(1)).map(|_| session()).collect();
         let (known, asked) = (Mutex::default(), AtomicUsize::new(0));
         let mut oracle = Self { python, release: String::new(), sessions, known, asked };
@@ -97,12 +97,12 @@ impl Oracle {
 
     fn first_answer(&self) -> Result<String, OracleError> {
         let unfit = |why: String| OracleError::Unfit { python: self.python.clone(), why };
-        let program = Program::new(SMALLEST, "k");
+        let program = KernelProgram::new(SMALLEST, "k");
         let mut session = self.session(0);
         let request = program.request(false).ok_or_else(|| unfit("its first question is unreadable".to_owned()))?;
         let answer = session.answer(request).map_err(unfit)?;
         match session.status() {
-            Status::Ready { triton } if answer.accepted => Ok(triton.clone()),
+            ServiceStatus::Ready { triton } if answer.accepted => Ok(triton.clone()),
             _ => Err(unfit(format!("it refuses the smallest kernel: {answer:?}"))),
         }
     }
@@ -119,30 +119,34 @@ impl Oracle {
         self.asked.load(Ordering::Relaxed)
     }
 
-    fn session(&self, at: usize) -> std::sync::MutexGuard<'_, Session> {
+    fn session(&self, at: usize) -> std::sync::MutexGuard<'_, CompilerSession> {
         self.sessions[at].lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn known(&self) -> std::sync::MutexGuard<'_, HashMap<Program, Verdict>> {
+    fn known(&self) -> std::sync::MutexGuard<'_, HashMap<KernelProgram, OracleVerdict>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Maps `work` over the items in parallel, one thread per process. The results are in the order of the items.
-    pub fn share<T: Sync, R: Send>(&self, items: &[T], work: impl Fn(&mut Asker<'_>, &T) -> R + Sync) -> Vec<R> {
+    pub fn parallel<T: Sync, R: Send>(
+        &self,
+        items: &[T],
+        work: impl Fn(&mut OracleClient<'_>, &T) -> R + Sync,
+    ) -> Vec<R> {
         self.share_with(items, || (), |(), asker, item| work(asker, item))
     }
 
-    /// As [`Self::share`], with a state that each thread creates for itself by `own`.
+    /// As [`Self::parallel`], with a state that each thread creates for itself by `own`.
     pub fn share_with<T: Sync, R: Send, S>(
         &self,
         items: &[T],
         own: impl Fn() -> S + Sync,
-        work: impl Fn(&mut S, &mut Asker<'_>, &T) -> R + Sync,
+        work: impl Fn(&mut S, &mut OracleClient<'_>, &T) -> R + Sync,
     ) -> Vec<R> {
         let next = AtomicUsize::new(0);
         let run = |at: usize| {
             let mut own = own();
-            let mut asker = Asker { oracle: self, session: self.session(at) };
+            let mut asker = OracleClient { oracle: self, session: self.session(at) };
             let mut done = Vec::new();
             loop {
                 let item = next.fetch_add(1, Ordering::Relaxed);
@@ -163,12 +167,12 @@ impl Oracle {
     }
 
     /// The verdict on each program.
-    pub fn verdicts(&self, programs: &[Program]) -> Vec<Verdict> {
-        self.share(programs, |asker, program| asker.verdict(program))
+    pub fn verdicts(&self, programs: &[KernelProgram]) -> Vec<OracleVerdict> {
+        self.parallel(programs, |asker, program| asker.verdict(program))
     }
 
     /// The programs that compile, parsed.
-    pub fn accepted(&self, programs: &[Program]) -> Vec<Parsed> {
+    pub fn accepted(&self, programs: &[KernelProgram]) -> Vec<Parsed> {
         let verdicts = self.verdicts(programs);
         let accepted = programs.iter().zip(&verdicts).filter(|(_, verdict)| verdict.is_accepted());
         accepted.map(|(program, _)| Parsed::new(&program.text)).collect()
@@ -177,12 +181,12 @@ impl Oracle {
 
 /// Exclusive access to one process of the oracle.
 #[derive(Debug)]
-pub struct Asker<'o> {
+pub struct OracleClient<'o> {
     oracle: &'o Oracle,
-    session: std::sync::MutexGuard<'o, Session>,
+    session: std::sync::MutexGuard<'o, CompilerSession>,
 }
 
-impl Asker<'_> {
+impl OracleClient<'_> {
     /// The version of Triton in the interpreter.
     #[must_use]
     pub(super) fn release(&self) -> &str {
@@ -190,31 +194,33 @@ impl Asker<'_> {
     }
 
     /// The verdict on a program, from the cache if it is known.
-    pub fn verdict(&mut self, program: &Program) -> Verdict {
+    pub fn verdict(&mut self, program: &KernelProgram) -> OracleVerdict {
         if let Some(verdict) = self.oracle.known().get(program) {
             return verdict.clone();
         }
-        let verdict = program.request(false).map_or(Verdict::Unknown, |request| {
+        let verdict = program.request(false).map_or(OracleVerdict::Unknown, |request| {
             self.oracle.asked.fetch_add(1, Ordering::Relaxed);
-            self.session.answer(request).map_or(Verdict::Unknown, |answer| verdict(&program.text, &answer))
+            self.session.answer(request).map_or(OracleVerdict::Unknown, |answer| verdict(&program.text, &answer))
         });
         self.oracle.known().insert(program.clone(), verdict.clone());
         verdict
     }
 
     /// The cached answer whether a program compiles, if there is one.
-    pub(super) fn is_taken(&self, program: &Program) -> Option<bool> {
-        self.oracle.known().get(program).map(Verdict::is_accepted)
+    pub(super) fn is_taken(&self, program: &KernelProgram) -> Option<bool> {
+        self.oracle.known().get(program).map(OracleVerdict::is_accepted)
     }
 
     /// Whether Triton rejects the kernel around a place for every signature that may be meant, with the given error for
     /// at least one.
-    pub(super) fn refuses(&mut self, file: &Parsed, place: Span, signature: &Signature) -> bool {
+    pub(super) fn refuses(&mut self, file: &Parsed, place: Span, signature: &ErrorSignature) -> bool {
         let Some((question, answers)) = self.answers(file, place) else { return false };
-        let error_of = |answer: &Answer| answer.error.as_ref().map(|error| failing(&question.extracted[0].text, error));
-        let is_so = |answer: &Answer| error_of(answer).is_some_and(|failing| Signature::of(&failing) == *signature);
+        let error_of =
+            |answer: &LoweringReply| answer.error.as_ref().map(|error| failing(&question.extracted[0].text, error));
+        let is_so =
+            |answer: &LoweringReply| error_of(answer).is_some_and(|failing| ErrorSignature::of(&failing) == *signature);
         // Wrong guesses may fail for other reasons, but none of them may compile.
-        answers.iter().any(is_so) && answers.iter().all(|answer| !answer.accepted && answer.unable.is_none())
+        answers.iter().any(is_so) && answers.iter().all(|answer| !answer.accepted && answer.not_lowerable.is_none())
     }
 
     /// Whether Triton accepts the kernel around a place for at least one signature that may be meant.
@@ -222,10 +228,10 @@ impl Asker<'_> {
         self.answers(file, place).is_some_and(|(_, answers)| answers.iter().any(|answer| answer.accepted))
     }
 
-    fn answers(&mut self, file: &Parsed, place: Span) -> Option<(Question, Vec<Answer>)> {
+    fn answers(&mut self, file: &Parsed, place: Span) -> Option<(CompileQuestion, Vec<LoweringReply>)> {
         let kernel = file.module.kernels.iter().rev().find(|kernel| kernel.def_span.contains(place))?;
-        let question = Question::of(&file.source, &file.module, kernel, &Device::default()).ok()?;
-        let request = |guess| Request { types: false, in_series: true, ..question.request(0, guess) };
+        let question = CompileQuestion::of(&file.source, &file.module, kernel, &CompileTarget::default()).ok()?;
+        let request = |guess| LoweringRequest { types: false, in_series: true, ..question.request(0, guess) };
         let ask = |guess| self.session.answer(request(guess)).ok();
         let answers = question.guesses.iter().filter_map(ask).collect();
         Some((question, answers))
@@ -233,7 +239,7 @@ impl Asker<'_> {
 
     /// The types of the expressions of a program that have the same type in all iterations of loops; `None` when the
     /// program does not compile.
-    pub fn types(&mut self, program: &Program) -> Option<Vec<Typed>> {
+    pub fn types(&mut self, program: &KernelProgram) -> Option<Vec<TypedExpression>> {
         self.oracle.asked.fetch_add(1, Ordering::Relaxed);
         let answer = self.session.answer(program.request(true)?).ok().filter(|answer| answer.accepted)?;
         let source = Source::parse(program.text.as_str());
@@ -242,24 +248,24 @@ impl Asker<'_> {
             let span = place(&source, (*file, *line, *column, *end, *end_column))?;
             Some((span, kind.clone()))
         });
-        let mut typed: Vec<Typed> = typed.collect();
+        let mut typed: Vec<TypedExpression> = typed.collect();
         typed.sort();
         Some(typed)
     }
 }
 
 /// Converts an answer of the worker to a verdict. An error while loading the program is no verdict.
-fn verdict(text: &str, answer: &Answer) -> Verdict {
+fn verdict(text: &str, answer: &LoweringReply) -> OracleVerdict {
     if answer.accepted {
-        return Verdict::Accepted;
+        return OracleVerdict::Accepted;
     }
     match &answer.error {
-        Some(error) if error.kind != "load" => Verdict::Refused(failing(text, error)),
-        _ => Verdict::Unknown,
+        Some(error) if error.kind != "load" => OracleVerdict::Refused(failing(text, error)),
+        _ => OracleVerdict::Unknown,
     }
 }
 
-fn failing(text: &str, error: &Refusal) -> Failing {
+fn failing(text: &str, error: &FrontEndError) -> Failing {
     let source = Source::parse(text);
     let (message, place) = match error.verifier.first() {
         Some((message, file, line, column)) => {

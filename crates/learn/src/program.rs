@@ -1,7 +1,7 @@
 //! A program that can be compiled by itself: a file whose kernel has its signature in a comment.
 
-use compiler::protocol::{Request, SourceFile};
-use compiler::{Certainty, Device, guesses};
+use compiler::protocol::{LoweringRequest, SourceFile};
+use compiler::{CompileTarget, GuessOrigin, guesses};
 use model::kernel::Module;
 use model::syntax::Source;
 
@@ -10,14 +10,14 @@ const SECONDS: f64 = 30.0;
 
 /// A whole Python file and the name of the kernel in it that is compiled.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Program {
+pub struct KernelProgram {
     /// The text of the file.
     pub text: String,
     /// The name of the kernel.
     pub kernel: String,
 }
 
-impl Program {
+impl KernelProgram {
     /// A program from a text, which should give the kernel's signature in a comment.
     #[must_use]
     pub fn new(text: impl Into<String>, kernel: impl Into<String>) -> Self {
@@ -32,18 +32,18 @@ impl Program {
 
     /// The compilation request; `None` when no comment gives the kernel's signature.
     #[must_use]
-    pub fn request(&self, types: bool) -> Option<Request> {
+    pub fn request(&self, types: bool) -> Option<LoweringRequest> {
         let source = Source::parse(self.text.as_str());
         let module = Module::build(&source);
         let kernel = module.kernel(&self.kernel)?;
         let guess = guesses(&module, kernel, &self.text).into_iter().next()?;
-        if guess.certainty != Certainty::Written {
+        if guess.certainty != GuessOrigin::Written {
             return None;
         }
-        let device = Device::default();
+        let device = CompileTarget::default();
         let json = |(name, value): (&String, _)| (name.clone(), serde_json::to_value(value).unwrap_or_default());
         let arch = device.arch.parse::<u32>().map_or_else(|_| device.arch.clone().into(), Into::into);
-        Some(Request {
+        Some(LoweringRequest {
             id: 0,
             files: vec![SourceFile { name: "program".to_owned(), text: self.text.clone(), ..SourceFile::default() }],
             kernel: self.kernel.clone(),

@@ -4,20 +4,20 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use model::api::{Target, Version};
+use model::api::{TritonTarget, Version};
 use model::syntax::Span;
-use rules::learned::{LearnedRule, Origin, Pattern, Releases, State, TritonError};
+use rules::learned::{LearnedRule, Pattern, Releases, RuleOrigin, RuleState, TritonError};
 use rules::{Selection, check};
 
-use super::cases::{Parsed, flags};
-use super::failure::{Failure, Signature};
-use super::learn::{INDEPENDENT, Learned};
-use super::oracle::{Asker, Oracle, Verdict};
-use super::program::Program;
-use super::reduce::{Pair, reduced};
-use super::sound::{Sound, Witnesses};
-use super::trial::program_of;
-use super::words::{name, sentence};
+use super::compiling_programs::{CompilingPrograms, ParsedPrograms};
+use super::failure::{CompileFailure, ErrorSignature};
+use super::learn::{INDEPENDENT, LearnedPattern};
+use super::oracle::{Oracle, OracleClient, OracleVerdict};
+use super::parsed_files::{Parsed, flags};
+use super::program::KernelProgram;
+use super::reduce::{ReducedPair, reduced};
+use super::rule_assessment::program_of;
+use super::rule_text::{name, sentence};
 
 /// The number of failures of a rule that are compiled with each release.
 const SHOWN: usize = 20;
@@ -28,12 +28,17 @@ const COMPARED: usize = 24;
 
 /// Removes patterns that add nothing. Of two patterns that flag the same failures, the one that flags more is kept.
 #[must_use]
-pub fn merged(oracle: &Oracle, learned: Vec<Learned>, failures: &[Failure], target: Target) -> Vec<Learned> {
+pub fn merged(
+    oracle: &Oracle,
+    learned: Vec<LearnedPattern>,
+    failures: &[CompileFailure],
+    target: TritonTarget,
+) -> Vec<LearnedPattern> {
     let mut by_template: BTreeMap<String, Vec<usize>> = BTreeMap::new();
     for (at, failure) in failures.iter().enumerate() {
-        by_template.entry(Signature::of(&failure.failing).template).or_default().push(at);
+        by_template.entry(ErrorSignature::of(&failure.failing).template).or_default().push(at);
     }
-    let flagged: Vec<BTreeSet<usize>> = oracle.share(&learned, |_, one| {
+    let flagged: Vec<BTreeSet<usize>> = oracle.parallel(&learned, |_, one| {
         let Ok(pattern) = Pattern::compile(&one.query) else { return BTreeSet::new() };
         let alike = by_template.get(&one.signature.template).into_iter().flatten();
         let is_flagged = |at: &&usize| {
@@ -48,7 +53,7 @@ pub fn merged(oracle: &Oracle, learned: Vec<Learned>, failures: &[Failure], targ
     // Of two patterns that flag equally many failures, the one with the shorter query is the more general one.
     order.sort_by_key(|at| (std::cmp::Reverse(flagged[*at].len()), learned[*at].query.len(), *at));
     let mut covered: BTreeSet<usize> = BTreeSet::new();
-    let mut kept: Vec<Learned> = Vec::new();
+    let mut kept: Vec<LearnedPattern> = Vec::new();
     for at in order {
         let new: Vec<usize> = flagged[at].difference(&covered).copied().collect();
         let origins: BTreeSet<&str> = new.iter().map(|at| failures[*at].origin.as_str()).collect();
@@ -71,47 +76,47 @@ pub fn merged(oracle: &Oracle, learned: Vec<Learned>, failures: &[Failure], targ
 
 /// The evidence against which patterns are proven.
 #[derive(Debug)]
-pub struct Court<'o> {
+pub struct ProofContext<'o> {
     /// The oracle of the release from which the failures come.
     pub oracle: &'o Oracle,
     /// Oracles of further releases.
     pub others: &'o [Oracle],
     /// Programs that compile, which no rule may flag.
-    pub sound: Sound<'o>,
+    pub sound: CompilingPrograms<'o>,
     /// Further programs, compiled with each release; those that it accepts must not be flagged.
-    pub programs: &'o [Program],
+    pub programs: &'o [KernelProgram],
     /// Published files, which are taken to compile unless Triton says otherwise.
     pub published: &'o [Parsed],
     /// The date that becomes the first and last day on which the rule was seen.
     pub today: String,
     /// The origin that is written into the rules.
-    pub origin: Origin,
+    pub origin: RuleOrigin,
 }
 
 /// The result of a proof.
 #[derive(Debug)]
-pub enum Proof {
+pub enum ProofResult {
     /// The pattern is proven, and this is its rule.
     Rule(Box<LearnedRule>),
     /// The pattern is refuted; the text gives the reason.
     Refuted(String),
 }
 
-impl Court<'_> {
+impl ProofContext<'_> {
     /// Proves each pattern. The rules get consecutive codes from `first` on, in the order of the patterns.
     #[must_use]
-    pub fn prove(&self, learned: &[Learned], failures: &[Failure], first: u32) -> Vec<Proof> {
+    pub fn prove(&self, learned: &[LearnedPattern], failures: &[CompileFailure], first: u32) -> Vec<ProofResult> {
         let target = self.target(self.oracle);
-        let published = Sound { known: self.published, unasked: &[] };
+        let published = CompilingPrograms { known: self.published, unasked: &[] };
         let mut proofs = self.oracle.share_with(
             learned,
-            || (Witnesses::new(self.sound, target), Witnesses::new(published, target)),
+            || (ParsedPrograms::new(self.sound, target), ParsedPrograms::new(published, target)),
             |(sound, published), asker, one| self.examined(one, failures, (sound, published), asker),
         );
         let mut names: BTreeMap<String, u32> = BTreeMap::new();
         let mut code = first;
         for proof in &mut proofs {
-            let Proof::Rule(rule) = proof else { continue };
+            let ProofResult::Rule(rule) = proof else { continue };
             rule.code = format!("S{code:03}");
             code += 1;
             let count = names.entry(rule.name.clone()).or_insert(0);
@@ -126,25 +131,27 @@ impl Court<'_> {
 
     /// The rules of the patterns that are proven.
     #[must_use]
-    pub fn rules(&self, learned: &[Learned], failures: &[Failure], first: u32) -> Vec<LearnedRule> {
+    pub fn rules(&self, learned: &[LearnedPattern], failures: &[CompileFailure], first: u32) -> Vec<LearnedRule> {
         let proofs = self.prove(learned, failures, first).into_iter();
-        proofs.filter_map(|proof| if let Proof::Rule(rule) = proof { Some(*rule) } else { None }).collect()
+        proofs.filter_map(|proof| if let ProofResult::Rule(rule) = proof { Some(*rule) } else { None }).collect()
     }
 
-    fn target(&self, oracle: &Oracle) -> Target {
-        oracle.release().parse::<Version>().map_or_else(|_| Target::newest(), Target::of)
+    fn target(&self, oracle: &Oracle) -> TritonTarget {
+        oracle.release().parse::<Version>().map_or_else(|_| TritonTarget::newest(), TritonTarget::of)
     }
 
     fn examined(
         &self,
-        one: &Learned,
-        failures: &[Failure],
-        (sound, published): (&Witnesses<'_>, &Witnesses<'_>),
-        asker: &mut Asker<'_>,
-    ) -> Proof {
-        let Ok(pattern) = Pattern::compile(&one.query) else { return Proof::Refuted("its query is wrong".to_owned()) };
+        one: &LearnedPattern,
+        failures: &[CompileFailure],
+        (sound, published): (&ParsedPrograms<'_>, &ParsedPrograms<'_>),
+        asker: &mut OracleClient<'_>,
+    ) -> ProofResult {
+        let Ok(pattern) = Pattern::compile(&one.query) else {
+            return ProofResult::Refuted("its query is wrong".to_owned());
+        };
         if let Some(text) = sound.first_hit(&pattern, &one.words, asker) {
-            return Proof::Refuted(format!("it flags what compiles:\n{text}"));
+            return ProofResult::Refuted(format!("it flags what compiles:\n{text}"));
         }
         let target = self.target(self.oracle);
         for (at, span) in published.all_hits(&pattern, &one.words) {
@@ -153,24 +160,24 @@ impl Court<'_> {
                 || !asker.takes(file, span) && is_flagged_by_rules(file, span, target);
             if !is_known {
                 let line = file.source.lines().line_of(span.start) + 1;
-                return Proof::Refuted(format!("it flags {}:{line}", file.name));
+                return ProofResult::Refuted(format!("it flags {}:{line}", file.name));
             }
         }
         let example = &failures[one.failures[0]];
-        let keeps = |program: &Program| {
+        let keeps = |program: &KernelProgram| {
             let parsed = Parsed::new(&program.text);
             !pattern.matches(&parsed.context(target)).is_empty()
         };
-        let example = super::difference::smallest(example, asker);
+        let example = super::delta_debugging::smallest(example, asker);
         let pair = reduced(asker, &example.program, example.passing.as_ref(), &one.signature, &keeps);
         let Some(good) = self.good(&pair, &pattern, target) else {
-            return Proof::Refuted("nothing near its example compiles".to_owned());
+            return ProofResult::Refuted("nothing near its example compiles".to_owned());
         };
-        Proof::Rule(Box::new(LearnedRule {
+        ProofResult::Rule(Box::new(LearnedRule {
             code: String::new(),
             name: name(&one.shape, &one.signature.template),
             sentence: sentence(&one.shape, &failures_first_text(one, failures)),
-            state: State::Promoted,
+            state: RuleState::Promoted,
             origin: self.origin.clone(),
             covered_by: covered_by(one, failures, target),
             failures: u32::try_from(one.independent).unwrap_or(u32::MAX),
@@ -186,7 +193,7 @@ impl Court<'_> {
     }
 
     /// The passing program of a pair, if the pattern does not flag it.
-    fn good(&self, pair: &Pair, pattern: &Pattern, target: Target) -> Option<String> {
+    fn good(&self, pair: &ReducedPair, pattern: &Pattern, target: TritonTarget) -> Option<String> {
         let good = pair.good.as_ref()?;
         let parsed = Parsed::new(&good.text);
         pattern.matches(&parsed.context(target)).is_empty().then(|| good.text.clone())
@@ -194,26 +201,26 @@ impl Court<'_> {
 
     /// Determines on which releases each rule holds: its failures fail there, and it flags no program that compiles
     /// there.
-    fn dated(&self, proofs: &mut [Proof], learned: &[Learned], failures: &[Failure]) {
+    fn dated(&self, proofs: &mut [ProofResult], learned: &[LearnedPattern], failures: &[CompileFailure]) {
         let mut results: Vec<BTreeMap<Version, bool>> = vec![BTreeMap::new(); learned.len()];
         for oracle in std::iter::once(self.oracle).chain(self.others) {
             let Ok(version) = oracle.release().parse::<Version>() else { continue };
-            let target = Target::of(version);
+            let target = TritonTarget::of(version);
             let stride = self.sound.known.len().div_ceil(ELSEWHERE).max(1);
             let some = self.sound.known.iter().step_by(stride);
-            let mut programs: Vec<Program> = some.filter_map(|file| program_of(file.source.text())).collect();
+            let mut programs: Vec<KernelProgram> = some.filter_map(|file| program_of(file.source.text())).collect();
             programs.extend(self.programs.iter().cloned());
             // On the release of the failures, this is already known.
             let is_other = oracle.release() != self.oracle.release();
             let accepted = if is_other { oracle.accepted(&programs) } else { Vec::new() };
             let unasked = if is_other { self.sound.unasked } else { &[] };
-            let sound = Sound { known: &accepted, unasked };
-            let work: Vec<(&Proof, &Learned)> = proofs.iter().zip(learned).collect();
+            let sound = CompilingPrograms { known: &accepted, unasked };
+            let work: Vec<(&ProofResult, &LearnedPattern)> = proofs.iter().zip(learned).collect();
             let holds = oracle.share_with(
                 &work,
-                || Witnesses::new(sound, target),
+                || ParsedPrograms::new(sound, target),
                 |sound, asker, (proof, one)| {
-                    let Proof::Rule(rule) = proof else { return None };
+                    let ProofResult::Rule(rule) = proof else { return None };
                     fails_there(rule, one, failures, (asker, sound, target))
                 },
             );
@@ -223,16 +230,16 @@ impl Court<'_> {
         }
         let own = self.oracle.release().parse::<Version>().ok();
         for (proof, known) in proofs.iter_mut().zip(results) {
-            let Proof::Rule(rule) = proof else { continue };
+            let ProofResult::Rule(rule) = proof else { continue };
             rule.triton = releases(&known, own);
             if rule.triton.since.is_none() {
-                *proof = Proof::Refuted("its failures do not fail again".to_owned());
+                *proof = ProofResult::Refuted("its failures do not fail again".to_owned());
             }
         }
     }
 }
 
-fn failures_first_text(one: &Learned, failures: &[Failure]) -> String {
+fn failures_first_text(one: &LearnedPattern, failures: &[CompileFailure]) -> String {
     let first = one.shape.parts[0].spans[0];
     let fits = |at: &&usize| {
         let text = &failures[**at].program.text;
@@ -247,16 +254,16 @@ fn failures_first_text(one: &Learned, failures: &[Failure]) -> String {
 /// nothing that it flags. `None` when that cannot be decided.
 fn fails_there(
     rule: &LearnedRule,
-    one: &Learned,
-    failures: &[Failure],
-    (asker, sound, target): (&mut Asker<'_>, &Witnesses<'_>, Target),
+    one: &LearnedPattern,
+    failures: &[CompileFailure],
+    (asker, sound, target): (&mut OracleClient<'_>, &ParsedPrograms<'_>, TritonTarget),
 ) -> Option<bool> {
     let pattern = Pattern::compile(&rule.pattern).ok()?;
     if !asker.verdict(&program_of(&rule.good)?).is_accepted() {
         return None;
     }
     let is_shown = !pattern.matches(&Parsed::new(&rule.bad).context(target)).is_empty();
-    if !is_shown || !matches!(asker.verdict(&program_of(&rule.bad)?), Verdict::Refused(_)) {
+    if !is_shown || !matches!(asker.verdict(&program_of(&rule.bad)?), OracleVerdict::Refused(_)) {
         return Some(false);
     }
     let stride = one.failures.len().div_ceil(SHOWN).max(1);
@@ -285,14 +292,14 @@ fn releases(known: &BTreeMap<Version, bool>, own: Option<Version>) -> Releases {
 
 /// Whether a built-in rule reports an error at this place. The findings of these rules in published kernels have been
 /// audited.
-fn is_flagged_by_rules(file: &Parsed, span: Span, target: Target) -> bool {
+fn is_flagged_by_rules(file: &Parsed, span: Span, target: TritonTarget) -> bool {
     let select = Selection { select: vec!["L".to_owned()], ignore: Vec::new() };
     check(&file.context(target), &select).iter().any(|found| found.span.meets(span))
 }
 
 /// The codes of built-in rules that flag the places of all examined failures of a rule; empty when one failure is
 /// flagged by none.
-fn covered_by(one: &Learned, failures: &[Failure], target: Target) -> Vec<String> {
+fn covered_by(one: &LearnedPattern, failures: &[CompileFailure], target: TritonTarget) -> Vec<String> {
     let select = Selection { select: vec!["L".to_owned()], ignore: Vec::new() };
     let mut codes: BTreeSet<String> = BTreeSet::new();
     let stride = one.failures.len().div_ceil(COMPARED).max(1);
@@ -335,7 +342,7 @@ pub fn published(folders: &[std::path::PathBuf]) -> Vec<Parsed> {
 
 /// Splits files into those whose comment gives a signature to compile them with, as programs, and the others.
 #[must_use]
-pub fn programs(files: Vec<Parsed>) -> (Vec<Program>, Vec<Parsed>) {
+pub fn programs(files: Vec<Parsed>) -> (Vec<KernelProgram>, Vec<Parsed>) {
     let (with, without): (Vec<Parsed>, Vec<Parsed>) =
         files.into_iter().partition(|file| file.source.text().contains("# warpsmith: signature"));
     (with.iter().filter_map(|file| program_of(file.source.text())).collect(), without)

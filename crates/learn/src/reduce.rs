@@ -5,27 +5,27 @@ use tree_sitter::Node;
 use model::kernel::Module;
 use model::syntax::{Source, Span, each_node, node_span};
 
-use super::failure::Signature;
-use super::oracle::Asker;
-use super::program::Program;
+use super::failure::ErrorSignature;
+use super::oracle::OracleClient;
+use super::program::KernelProgram;
 
 /// A failing program, and a program that compiles and differs from it in one place.
 #[derive(Clone, Debug)]
-pub(crate) struct Pair {
-    pub(crate) bad: Program,
-    pub(crate) good: Option<Program>,
+pub(crate) struct ReducedPair {
+    pub(crate) bad: KernelProgram,
+    pub(crate) good: Option<KernelProgram>,
 }
 
 /// Reduces a failing program. `keeps` decides whether a smaller one still shows what matters besides the error. What is
 /// removed is also removed from the passing program where that still compiles.
 pub(crate) fn reduced(
-    asker: &mut Asker<'_>,
-    bad: &Program,
-    passing: Option<&Program>,
-    signature: &Signature,
-    keeps: &dyn Fn(&Program) -> bool,
-) -> Pair {
-    let mut pair = Pair { bad: bad.clone(), good: passing.cloned() };
+    asker: &mut OracleClient<'_>,
+    bad: &KernelProgram,
+    passing: Option<&KernelProgram>,
+    signature: &ErrorSignature,
+    keeps: &dyn Fn(&KernelProgram) -> bool,
+) -> ReducedPair {
+    let mut pair = ReducedPair { bad: bad.clone(), good: passing.cloned() };
     // Removing a statement can make the definitions of other names superfluous.
     for _ in 0..3 {
         let before = pair.bad.text.len();
@@ -38,7 +38,12 @@ pub(crate) fn reduced(
     pair
 }
 
-fn pass(asker: &mut Asker<'_>, pair: &mut Pair, signature: &Signature, keeps: &dyn Fn(&Program) -> bool) {
+fn pass(
+    asker: &mut OracleClient<'_>,
+    pair: &mut ReducedPair,
+    signature: &ErrorSignature,
+    keeps: &dyn Fn(&KernelProgram) -> bool,
+) {
     let mut at = removable(&pair.bad).len();
     while at > 0 {
         at -= 1;
@@ -47,7 +52,7 @@ fn pass(asker: &mut Asker<'_>, pair: &mut Pair, signature: &Signature, keeps: &d
         let text = &pair.bad.text;
         let smaller = pair.bad.with(format!("{}{stand_in}{}", &text[..span.start], &text[span.end..]));
         let verdict = asker.verdict(&smaller);
-        let is_same = verdict.failing().is_some_and(|failing| Signature::of(failing) == *signature);
+        let is_same = verdict.failing().is_some_and(|failing| ErrorSignature::of(failing) == *signature);
         if !is_same || !keeps(&smaller) {
             continue;
         }
@@ -65,7 +70,7 @@ fn pass(asker: &mut Asker<'_>, pair: &mut Pair, signature: &Signature, keeps: &d
 }
 
 /// The spans that can be removed, with the text that replaces each: statements with their lines, and keyword arguments.
-fn removable(program: &Program) -> Vec<(Span, &'static str)> {
+fn removable(program: &KernelProgram) -> Vec<(Span, &'static str)> {
     let source = Source::parse(program.text.as_str());
     let text = source.text();
     let mut found = Vec::new();
@@ -98,13 +103,18 @@ fn is_needed(node: Node<'_>) -> bool {
 }
 
 /// Removes parameters that the kernel does not use.
-fn without_parameters(asker: &mut Asker<'_>, pair: &mut Pair, signature: &Signature, keeps: &dyn Fn(&Program) -> bool) {
+fn without_parameters(
+    asker: &mut OracleClient<'_>,
+    pair: &mut ReducedPair,
+    signature: &ErrorSignature,
+    keeps: &dyn Fn(&KernelProgram) -> bool,
+) {
     let module = Module::build(&Source::parse(pair.bad.text.as_str()));
     let Some(kernel) = module.kernel(&pair.bad.kernel) else { return };
     let names: Vec<String> = kernel.params.iter().map(|param| param.name.clone()).collect();
     for name in names {
         let Some(bad) = without(&pair.bad, &name) else { continue };
-        let is_same = |failing: &super::Failing| Signature::of(failing) == *signature;
+        let is_same = |failing: &super::Failing| ErrorSignature::of(failing) == *signature;
         if !asker.verdict(&bad).failing().is_some_and(is_same) || !keeps(&bad) {
             continue;
         }
@@ -117,7 +127,7 @@ fn without_parameters(asker: &mut Asker<'_>, pair: &mut Pair, signature: &Signat
 }
 
 /// The program without a parameter; `None` when its kernel uses it or it is the only one.
-fn without(program: &Program, name: &str) -> Option<Program> {
+fn without(program: &KernelProgram, name: &str) -> Option<KernelProgram> {
     let source = Source::parse(program.text.as_str());
     let module = Module::build(&source);
     let kernel = module.kernel(&program.kernel)?;
@@ -154,15 +164,15 @@ mod tests {
     fn a_parameter_goes_with_its_place_in_the_comment() {
         let text =
             "import triton\n\n# warpsmith: signature x=*fp32 n=i32 B=64\n@triton.jit\ndef k(x, n, B):\n    y = x + B\n";
-        let smaller = without(&Program::new(text, "k"), "n").unwrap().text;
+        let smaller = without(&KernelProgram::new(text, "k"), "n").unwrap().text;
         assert_eq!(smaller, text.replace(" n=i32", "").replace("n, ", ""));
-        assert_eq!(without(&Program::new(text, "k"), "x"), None);
+        assert_eq!(without(&KernelProgram::new(text, "k"), "x"), None);
     }
 
     #[test]
     fn statements_and_arguments_can_go() {
         let text = "import triton\n\n@triton.jit\ndef k(x):\n    a = f(x, b=1)\n    if a:\n        c = 2\n";
-        let program = Program::new(text, "k");
+        let program = KernelProgram::new(text, "k");
         let texts: Vec<&str> = removable(&program).iter().map(|(span, _)| &text[span.start..span.end]).collect();
         assert_eq!(texts, ["    a = f(x, b=1)\n", ", b=1", "    if a:\n        c = 2\n", "c = 2"]);
     }

@@ -5,11 +5,11 @@ use tree_sitter::Node;
 use model::syntax::node_span;
 use rules::learned::Probe;
 
-use super::shape::{Condition, Part, Shape};
+use super::tree_pattern::{NodeCondition, PatternNode, TreePattern};
 
 /// A place in a failing program.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Example<'a> {
+pub(crate) struct FailingNode<'a> {
     pub(crate) text: &'a str,
     pub(crate) probe: &'a Probe<'a>,
     pub(crate) node: Node<'a>,
@@ -22,21 +22,21 @@ const DEPTH: usize = 5;
 const BODIES: &[&str] = &["block", "else_clause", "elif_clause", "except_clause", "finally_clause", "case_clause"];
 
 /// The most specific common shape of several places; `None` when there are none or their node kinds differ.
-pub(crate) fn unify(examples: &[Example<'_>]) -> Option<Shape> {
+pub(crate) fn unify(examples: &[FailingNode<'_>]) -> Option<TreePattern> {
     let nodes: Vec<Node<'_>> = examples.iter().map(|example| example.node).collect();
     let kind = nodes.first()?.kind();
     if nodes.iter().any(|node| node.kind() != kind) {
         return None;
     }
-    let mut builder = Builder { examples, shape: Shape::default() };
+    let mut builder = Builder { examples, shape: TreePattern::default() };
     builder.part(&nodes, None, 0);
     builder.pairs();
     Some(builder.shape)
 }
 
 struct Builder<'e, 'a> {
-    examples: &'e [Example<'a>],
-    shape: Shape,
+    examples: &'e [FailingNode<'a>],
+    shape: TreePattern,
 }
 
 impl<'a> Builder<'_, 'a> {
@@ -62,7 +62,7 @@ impl<'a> Builder<'_, 'a> {
         let kind = nodes[0].kind();
         let is_same = nodes.iter().all(|node| node.kind() == kind);
         let is_token = nodes.iter().any(|node| !node.is_named());
-        self.shape.parts.push(Part {
+        self.shape.parts.push(PatternNode {
             kind: is_same.then(|| kind.to_owned()),
             is_token,
             field: field.map(str::to_owned),
@@ -76,7 +76,7 @@ impl<'a> Builder<'_, 'a> {
         if is_token {
             if !is_same {
                 let texts = self.texts(nodes);
-                self.shape.parts[at].conditions.push(Condition::Text(texts));
+                self.shape.parts[at].conditions.push(NodeCondition::Text(texts));
             }
             return at;
         }
@@ -90,7 +90,7 @@ impl<'a> Builder<'_, 'a> {
             let is_word = field == Some("attribute") || field == Some("name");
             if (!is_local || is_word) && nodes[0].child_count() <= 2 && is_telling(kind) {
                 let texts = self.texts(nodes);
-                self.shape.parts[at].conditions.push(Condition::Text(texts));
+                self.shape.parts[at].conditions.push(NodeCondition::Text(texts));
             }
         } else if is_same && depth < DEPTH && !nodes.iter().any(is_leaf) {
             self.children(at, nodes, depth);
@@ -110,7 +110,7 @@ impl<'a> Builder<'_, 'a> {
         paths.sort();
         paths.dedup();
         let is_method = paths.iter().any(|path| path.starts_with("tl.tensor."));
-        let condition = Condition::Holds { predicate: "api", words: paths, other: None };
+        let condition = NodeCondition::Holds { predicate: "api", words: paths, other: None };
         self.shape.parts[at].conditions.push(condition);
         if !is_method && at > 0 {
             self.shape.parts[at].kind = None;
@@ -118,12 +118,12 @@ impl<'a> Builder<'_, 'a> {
         !is_method
     }
 
-    fn conditions(&self, nodes: &[Node<'a>], field: Option<&str>, (kind, part): (&str, usize)) -> Vec<Condition> {
+    fn conditions(&self, nodes: &[Node<'a>], field: Option<&str>, (kind, part): (&str, usize)) -> Vec<NodeCondition> {
         let mut found = Vec::new();
         let mut add = |predicate: &'static str, words: &[&str]| {
             let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
             if self.all(nodes, predicate, &words) {
-                found.push(Condition::Holds { predicate, words, other: None });
+                found.push(NodeCondition::Holds { predicate, words, other: None });
             }
         };
         if field == Some("name") && nodes[0].parent().is_some_and(|parent| parent.kind() == "keyword_argument") {
@@ -288,7 +288,7 @@ impl<'a> Builder<'_, 'a> {
                     }
                     for predicate in ["shapes-differ", "not-broadcast", "not-same-dtype"] {
                         if self.both(one, other, predicate) {
-                            let condition = Condition::Holds { predicate, words: Vec::new(), other: Some(other) };
+                            let condition = NodeCondition::Holds { predicate, words: Vec::new(), other: Some(other) };
                             self.shape.parts[one].conditions.push(condition);
                         }
                     }
@@ -298,7 +298,7 @@ impl<'a> Builder<'_, 'a> {
     }
 
     fn is_scalar(&self, at: usize) -> bool {
-        let says_so = |condition: &Condition| matches!(condition, Condition::Holds { predicate: "rank", words, .. } if words[0] == "0");
+        let says_so = |condition: &NodeCondition| matches!(condition, NodeCondition::Holds { predicate: "rank", words, .. } if words[0] == "0");
         self.shape.parts[at].conditions.iter().any(says_so)
     }
 

@@ -14,7 +14,7 @@ use config::ModelBudget;
 use store::{Reserved, Spending, Store};
 
 use super::error::{Amount, Overrun};
-use super::{GLANCE, ModelError, Money, Usage, Watcher};
+use super::{GLANCE, ModelError, Money, ReplyObserver, TokenUsage};
 
 /// The budget of a run and of its day. Several models may share it.
 #[derive(Debug)]
@@ -29,7 +29,7 @@ pub struct Account {
 #[derive(Debug, Default)]
 struct Run {
     /// Per model, by its name.
-    spent: BTreeMap<String, Spent>,
+    spent: BTreeMap<String, RunSpending>,
     aside: Reserved,
     /// The number of requests with an open reservation.
     flying: usize,
@@ -37,16 +37,16 @@ struct Run {
 
 /// What a run has spent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Spent {
+pub struct RunSpending {
     /// The number of requests that were, or may have been, answered.
     pub requests: u64,
     /// The tokens of these requests.
-    pub usage: Usage,
+    pub usage: TokenUsage,
     /// The cost of these requests.
     pub cost: Money,
 }
 
-impl AddAssign for Spent {
+impl AddAssign for RunSpending {
     fn add_assign(&mut self, other: Self) {
         self.requests += other.requests;
         self.usage += other.usage;
@@ -55,8 +55,8 @@ impl AddAssign for Spent {
 }
 
 impl Run {
-    fn total(&self) -> Spent {
-        self.spent.values().fold(Spent::default(), |mut sum, spent| {
+    fn total(&self) -> RunSpending {
+        self.spent.values().fold(RunSpending::default(), |mut sum, spent| {
             sum += *spent;
             sum
         })
@@ -88,13 +88,13 @@ impl Account {
 
     /// What the run has spent so far, over all models.
     #[must_use]
-    pub fn spent(&self) -> Spent {
+    pub fn spent(&self) -> RunSpending {
         self.run().total()
     }
 
     /// What the run has spent so far, by model.
     #[must_use]
-    pub fn spent_on(&self) -> BTreeMap<String, Spent> {
+    pub fn spent_on(&self) -> BTreeMap<String, RunSpending> {
         self.run().spent.clone()
     }
 
@@ -108,11 +108,11 @@ impl Account {
 
     /// Reserves the most that a request can cost. Waits for open requests if it would fit once they cost less than
     /// reserved.
-    pub(super) fn set_aside<'a>(
+    pub(super) fn reserve<'a>(
         &'a self,
         model: &'a str,
         most: Reserved,
-        watcher: &dyn Watcher,
+        watcher: &dyn ReplyObserver,
     ) -> Result<Reservation<'a>, ModelError> {
         loop {
             if watcher.cancelled() {
@@ -143,7 +143,7 @@ impl Account {
         }
         // The lock is held until the store has answered, so that a thread that finds no open request can rely on it.
         let day = clock::day(clock::now().as_secs());
-        match self.store().set_aside(&day, most, self.day_limit)? {
+        match self.store().reserve(&day, most, self.day_limit)? {
             Ok(id) => {
                 run.aside = run.aside.plus(most);
                 run.flying += 1;
@@ -178,7 +178,7 @@ pub(super) struct Reservation<'a> {
 
 impl Reservation<'_> {
     /// Closes the reservation with the actual cost.
-    pub(super) fn settle(mut self, usage: Usage, cost: Money) {
+    pub(super) fn settle(mut self, usage: TokenUsage, cost: Money) {
         self.close(Some((usage, cost)));
     }
 
@@ -188,7 +188,7 @@ impl Reservation<'_> {
     }
 
     /// If the store cannot be written, the full amount stays reserved there, which is the safe side.
-    fn close(&mut self, spent: Option<(Usage, Money)>) {
+    fn close(&mut self, spent: Option<(TokenUsage, Money)>) {
         self.is_open = false;
         let row = spent.map(|(usage, cost)| Spending {
             requests: 1,
@@ -202,7 +202,7 @@ impl Reservation<'_> {
         run.aside = run.aside.minus(self.most);
         run.flying -= 1;
         if let Some((usage, cost)) = spent {
-            *run.spent.entry(self.model.to_owned()).or_default() += Spent { requests: 1, usage, cost };
+            *run.spent.entry(self.model.to_owned()).or_default() += RunSpending { requests: 1, usage, cost };
         }
         let settled = self.account.store().settle(self.id, &self.day, self.model, row.as_ref());
         drop(run);
@@ -216,7 +216,7 @@ impl Reservation<'_> {
 impl Drop for Reservation<'_> {
     fn drop(&mut self) {
         if self.is_open {
-            let usage = Usage { input: self.most.tokens, estimated: true, ..Usage::default() };
+            let usage = TokenUsage { input: self.most.tokens, estimated: true, ..TokenUsage::default() };
             self.close(Some((usage, Money::from_parts(self.most.cost))));
         }
     }

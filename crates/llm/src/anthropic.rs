@@ -3,9 +3,9 @@
 use reqwest::header::{HeaderMap, HeaderValue};
 use serde_json::{Map, Value, json};
 
-use super::protocol::{Dialect, Partial, Protocol, Trouble, below, parse, plain, secret_header};
-use super::sse::Event;
-use super::{Finish, Key, ModelError, Request};
+use super::protocol::{Dialect, Partial, Protocol, StreamError, below, parse, plain, secret_header};
+use super::sse::SseEvent;
+use super::{ApiKey, Finish, ModelError, ModelRequest};
 
 /// The version of the API.
 const VERSION: &str = "2023-06-01";
@@ -42,16 +42,16 @@ impl Protocol for Anthropic {
         Some(&self.list)
     }
 
-    fn headers(&self, key: Option<&Key>) -> Result<HeaderMap, ModelError> {
+    fn headers(&self, key: Option<&ApiKey>) -> Result<HeaderMap, ModelError> {
         let mut headers = HeaderMap::new();
         headers.insert("anthropic-version", self.version.clone());
         if let Some(key) = key {
-            headers.insert("x-api-key", secret_header(key.expose())?);
+            headers.insert("x-api-key", secret_header(key.secret())?);
         }
         Ok(headers)
     }
 
-    fn body(&self, request: &Request, dialect: Dialect) -> Value {
+    fn body(&self, request: &ModelRequest, dialect: Dialect) -> Value {
         let messages =
             request.messages.iter().map(|message| json!({"role": message.role.name(), "content": message.text}));
         let mut body = Map::new();
@@ -72,7 +72,7 @@ impl Protocol for Anthropic {
         Value::Object(body)
     }
 
-    fn take(&self, event: &Event, partial: &mut Partial) -> Result<(), Trouble> {
+    fn take(&self, event: &SseEvent, partial: &mut Partial) -> Result<(), StreamError> {
         let value = parse(event)?;
         match value["type"].as_str() {
             Some("message_start") => count(&value["message"]["usage"], partial),
@@ -95,7 +95,7 @@ impl Protocol for Anthropic {
             }
             // The documentation asks clients to ignore unknown event types.
             Some(_) => {}
-            None => return Err(Trouble::Garbage("an event without `type`".to_owned())),
+            None => return Err(StreamError::Garbage("an event without `type`".to_owned())),
         }
         Ok(())
     }
@@ -127,14 +127,15 @@ fn finish(value: &Value, partial: &mut Partial) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Usage;
+    use super::super::TokenUsage;
     use super::*;
 
     #[test]
     fn the_system_text_stands_by_itself() {
         let anthropic = Anthropic::new("https://api.anthropic.com/v1/", "m", None).unwrap();
         assert_eq!(anthropic.address(), "https://api.anthropic.com/v1/messages");
-        let request = Request { max_tokens: 9, stop: vec!["END".to_owned()], ..Request::of("be brief", "hi") };
+        let request =
+            ModelRequest { max_tokens: 9, stop: vec!["END".to_owned()], ..ModelRequest::of("be brief", "hi") };
         let expected = json!({
             "model": "m",
             "max_tokens": 9,
@@ -154,6 +155,6 @@ mod tests {
             &mut partial,
         );
         count(&json!({"output_tokens": 4}), &mut partial);
-        assert_eq!(partial.usage, Some(Usage { input: 95, cached: 70, output: 4, estimated: false }));
+        assert_eq!(partial.usage, Some(TokenUsage { input: 95, cached: 70, output: 4, estimated: false }));
     }
 }

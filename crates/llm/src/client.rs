@@ -11,21 +11,24 @@ use super::account::Account;
 use super::anthropic::Anthropic;
 use super::editor::{self, Editor};
 use super::http::Http;
-use super::key::Sieve;
+use super::key::KeyRedactor;
 use super::openai::OpenAi;
 use super::price::{Prices, likely_input, most_input};
 use super::protocol::Protocol;
-use super::rate::Gate;
-use super::retry::{self, Pauses};
+use super::rate::RateLimiter;
+use super::retry::{self, Backoff};
 use super::scripted::Scripted;
-use super::{Answer, EditorModel, Exchange, Failure, Key, Model, ModelError, Reply, Request, Usage, Watcher};
+use super::{
+    ApiKey, EditorModel, Exchange, Failure, Model, ModelError, ModelReply, ModelRequest, ProviderReply, ReplyObserver,
+    TokenUsage,
+};
 
 /// A model with its rate limits, prices and budget.
-pub struct Client {
+pub struct ModelClient {
     name: String,
     exchange: Box<dyn Exchange>,
-    key: Option<Key>,
-    gate: Gate,
+    key: Option<ApiKey>,
+    gate: RateLimiter,
     account: Arc<Account>,
     prices: Prices,
     max_tokens: u64,
@@ -34,20 +37,20 @@ pub struct Client {
     haste: f64,
 }
 
-impl Client {
+impl ModelClient {
     /// Creates the model of the settings, which spends from `account`. `key` is the key that an editor hands in;
     /// without it, the key that the settings name is used. Nothing is sent yet.
     ///
     /// # Errors
     /// Returns an error when a setting is missing, or when the key that the settings name does not exist.
-    pub fn open(settings: &ModelSettings, key: Option<Key>, account: Arc<Account>) -> Result<Self, ModelError> {
+    pub fn open(settings: &ModelSettings, key: Option<ApiKey>, account: Arc<Account>) -> Result<Self, ModelError> {
         let Some(name) = settings.name.clone().or_else(|| usual_name(settings)) else {
             return Err(ModelError::Settings("no language model is set: put its name into `model.name`".to_owned()));
         };
         let key = match key {
             Some(key) => Some(key),
             None if matches!(settings.provider, Provider::Scripted | Provider::Editor) => None,
-            None => Key::of(settings)?,
+            None => ApiKey::of(settings)?,
         };
         let exchange: Box<dyn Exchange> = if settings.provider == Provider::Scripted {
             let path = settings.script.as_ref();
@@ -70,7 +73,7 @@ impl Client {
     fn over(
         exchange: Box<dyn Exchange>,
         name: String,
-        key: Option<Key>,
+        key: Option<ApiKey>,
         settings: &ModelSettings,
         account: Arc<Account>,
     ) -> Self {
@@ -78,7 +81,7 @@ impl Client {
             name,
             exchange,
             key,
-            gate: Gate::new(&settings.limits),
+            gate: RateLimiter::new(&settings.limits),
             account,
             prices: Prices::of(&settings.prices),
             max_tokens: settings.max_tokens,
@@ -89,7 +92,7 @@ impl Client {
 
     /// Multiplies the pauses between attempts by `haste`.
     #[cfg(test)]
-    pub(super) fn with_haste(mut self, haste: f64) -> Self {
+    pub(super) fn with_pause_factor(mut self, haste: f64) -> Self {
         self.haste = haste;
         self
     }
@@ -98,22 +101,22 @@ impl Client {
     ///
     /// # Errors
     /// Returns an error in the same cases as [`Model::complete`].
-    pub fn offered(settings: &ModelSettings, key: Option<Key>) -> Result<Vec<String>, ModelError> {
+    pub fn offered(settings: &ModelSettings, key: Option<ApiKey>) -> Result<Vec<String>, ModelError> {
         if settings.provider == Provider::Scripted {
             return Ok(Vec::new());
         }
-        let key = key.map_or_else(|| Key::of(settings), |key| Ok(Some(key)))?;
+        let key = key.map_or_else(|| ApiKey::of(settings), |key| Ok(Some(key)))?;
         Http::new(protocol(settings, "")?, key, settings)?.models()
     }
 
-    fn attempt(&self, request: &Request, watcher: &mut dyn Watcher) -> Result<Reply, Failure> {
-        let most = Usage { input: most_input(request), output: request.max_tokens, cached: 0, estimated: true };
+    fn attempt(&self, request: &ModelRequest, watcher: &mut dyn ReplyObserver) -> Result<ModelReply, Failure> {
+        let most = TokenUsage { input: most_input(request), output: request.max_tokens, cached: 0, estimated: true };
         let expected = likely_input(request).saturating_add(request.max_tokens);
         let pass = self.gate.pass(expected, watcher).map_err(Failure::lasting)?;
         let reserved = Reserved { tokens: most.tokens(), cost: self.prices.most(&most).parts() };
-        let reservation = self.account.set_aside(&self.name, reserved, watcher).map_err(Failure::lasting)?;
+        let reservation = self.account.reserve(&self.name, reserved, watcher).map_err(Failure::lasting)?;
         let start = Instant::now();
-        let mut sieved = Sieved { watcher, sieve: Sieve::new(self.key.as_ref()) };
+        let mut sieved = Sieved { watcher, sieve: KeyRedactor::new(self.key.as_ref()) };
         let answer = self.exchange.exchange(request, &mut sieved);
         sieved.finish();
         match answer {
@@ -139,30 +142,30 @@ impl Client {
     }
 
     /// Builds the reply: removes the key, which a server may have repeated, and estimates missing token counts.
-    fn reply(&self, answer: Answer, most: &Usage) -> Reply {
-        let Answer { text, finish, usage } = answer;
+    fn reply(&self, answer: ProviderReply, most: &TokenUsage) -> ModelReply {
+        let ProviderReply { text, finish, usage } = answer;
         // Some servers do not count tokens and report 0.
         let usage = usage.filter(|usage| usage.input > 0 && (usage.output > 0 || text.is_empty()));
-        let usage = usage.unwrap_or(Usage { output: most.output.min(text.len() as u64), ..*most });
-        let mut sieve = Sieve::new(self.key.as_ref());
+        let usage = usage.unwrap_or(TokenUsage { output: most.output.min(text.len() as u64), ..*most });
+        let mut sieve = KeyRedactor::new(self.key.as_ref());
         let text = sieve.pass(&text) + &sieve.rest();
-        Reply { text, finish, usage }
+        ModelReply { text, finish, usage }
     }
 }
 
-impl Model for Client {
+impl Model for ModelClient {
     fn name(&self) -> &str {
         &self.name
     }
 
-    fn complete(&self, request: &Request, watcher: &mut dyn Watcher) -> Result<Reply, ModelError> {
+    fn complete(&self, request: &ModelRequest, watcher: &mut dyn ReplyObserver) -> Result<ModelReply, ModelError> {
         let most = match request.max_tokens {
             0 => self.max_tokens,
             wanted => wanted.min(self.max_tokens),
         };
-        let request = Request { max_tokens: most, ..request.clone() };
+        let request = ModelRequest { max_tokens: most, ..request.clone() };
         let seed = clock::now().as_nanos() as u64;
-        let mut pauses = Pauses::new(seed, self.haste);
+        let mut pauses = Backoff::new(seed, self.haste);
         let mut left = self.retries;
         loop {
             let Failure { error, again, after, .. } = match self.attempt(&request, watcher) {
@@ -186,8 +189,8 @@ impl Model for Client {
 
 /// Passes pieces of a reply on with the key removed.
 struct Sieved<'a> {
-    watcher: &'a mut dyn Watcher,
-    sieve: Sieve<'a>,
+    watcher: &'a mut dyn ReplyObserver,
+    sieve: KeyRedactor<'a>,
 }
 
 impl Sieved<'_> {
@@ -199,7 +202,7 @@ impl Sieved<'_> {
     }
 }
 
-impl Watcher for Sieved<'_> {
+impl ReplyObserver for Sieved<'_> {
     fn delta(&mut self, text: &str) {
         let passed = self.sieve.pass(text);
         if !passed.is_empty() {

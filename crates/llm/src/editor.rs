@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::protocol::plain;
-use super::reading::LONGEST_TEXT;
-use super::{Answer, Exchange, Failure, ModelError, Request, Watcher};
+use super::reply_stream::LONGEST_TEXT;
+use super::{Exchange, Failure, ModelError, ModelRequest, ProviderReply, ReplyObserver};
 
 /// An editor that offers language models.
 pub trait EditorModel: Send + Sync {
@@ -17,9 +17,9 @@ pub trait EditorModel: Send + Sync {
     fn complete(
         &self,
         model: Option<&str>,
-        request: &Request,
+        request: &ModelRequest,
         cancelled: &dyn Fn() -> bool,
-    ) -> Result<Answer, ModelError>;
+    ) -> Result<ProviderReply, ModelError>;
 }
 
 /// One language model of an editor.
@@ -37,7 +37,7 @@ impl Editor {
 }
 
 impl Exchange for Editor {
-    fn exchange(&self, request: &Request, watcher: &mut dyn Watcher) -> Result<Answer, Failure> {
+    fn exchange(&self, request: &ModelRequest, watcher: &mut dyn ReplyObserver) -> Result<ProviderReply, Failure> {
         let start = Instant::now();
         let is_over = || watcher.cancelled() || start.elapsed() > self.limit;
         let answer = self.models.complete(self.name.as_deref(), request, &is_over);

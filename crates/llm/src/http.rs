@@ -13,9 +13,9 @@ use tokio::runtime::Runtime;
 
 use config::{ModelSettings, ModelTimeouts, time};
 
-use super::protocol::{Complaint, Dialect, Protocol, is_here, plain, quoted};
-use super::reading::Reading;
-use super::{Answer, Exchange, Failure, GLANCE, Key, ModelError, Request, Watcher, retry};
+use super::protocol::{Dialect, Protocol, ProviderError, is_here, plain, quoted};
+use super::reply_stream::ReplyStream;
+use super::{ApiKey, Exchange, Failure, GLANCE, ModelError, ModelRequest, ProviderReply, ReplyObserver, retry};
 
 /// The largest part of an error message (`LONGEST_COMPLAINT`) and of a list of models (`LONGEST_LIST`) that is read, in
 /// bytes.
@@ -32,7 +32,7 @@ pub(super) struct Http {
     protocol: Box<dyn Protocol>,
     dialect: Mutex<Dialect>,
     client: reqwest::Client,
-    key: Option<Key>,
+    key: Option<ApiKey>,
     waits: Waits,
     /// Always `Some` until the client is dropped.
     runtime: Option<Runtime>,
@@ -78,7 +78,7 @@ impl Waits {
 impl Http {
     pub(super) fn new(
         protocol: Box<dyn Protocol>,
-        key: Option<Key>,
+        key: Option<ApiKey>,
         settings: &ModelSettings,
     ) -> Result<Self, ModelError> {
         let waits = Waits::of(&settings.timeouts);
@@ -148,7 +148,7 @@ impl Http {
         *self.dialect.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    async fn attempt(&self, request: &Request, watcher: &mut dyn Watcher) -> Result<Answer, Failure> {
+    async fn attempt(&self, request: &ModelRequest, watcher: &mut dyn ReplyObserver) -> Result<ProviderReply, Failure> {
         for _ in 0..DIALECTS {
             let dialect = self.dialect();
             let start = Instant::now();
@@ -169,9 +169,9 @@ impl Http {
 
     async fn send(
         &self,
-        request: &Request,
+        request: &ModelRequest,
         dialect: Dialect,
-        watcher: &dyn Watcher,
+        watcher: &dyn ReplyObserver,
         start: Instant,
     ) -> Result<Response, Failure> {
         let headers = self.protocol.headers(self.key.as_ref()).map_err(Failure::lasting)?;
@@ -208,13 +208,13 @@ impl Http {
     }
 
     /// The failure of a response with an error status.
-    async fn refusal(&self, response: Response) -> (Failure, Complaint) {
+    async fn refusal(&self, response: Response) -> (Failure, ProviderError) {
         let status = response.status().as_u16();
         let after = retry::asked(response.headers(), SystemTime::now());
         // The error text is worth only a short wait.
         let read = tokio::time::timeout(Duration::from_millis(500), beginning(response, LONGEST_COMPLAINT));
         let body = read.await.unwrap_or_default();
-        let complaint = Complaint::read(&String::from_utf8_lossy(&body));
+        let complaint = ProviderError::read(&String::from_utf8_lossy(&body));
         let message = self.redacted(&complaint.message);
         let hint = hint(status, complaint.is_quota());
         let again = retry::is_passing(status) && !complaint.is_quota();
@@ -222,12 +222,17 @@ impl Http {
         (Failure { error, again, after, billed: false }, complaint)
     }
 
-    async fn read(&self, mut response: Response, watcher: &mut dyn Watcher, start: Instant) -> Result<Answer, Failure> {
+    async fn read(
+        &self,
+        mut response: Response,
+        watcher: &mut dyn ReplyObserver,
+        start: Instant,
+    ) -> Result<ProviderReply, Failure> {
         let kind = response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
         if kind.starts_with("text/html") {
             return Err(Failure::midway(ModelError::Garbage("a web page".to_owned())));
         }
-        let mut reading = Reading::of(kind);
+        let mut reading = ReplyStream::of(kind);
         loop {
             let (limit, setting) = self.waits.limit(start, reading.size() == 0);
             let slow = || self.waits.slow(setting);
@@ -259,7 +264,7 @@ impl Http {
 }
 
 impl Exchange for Http {
-    fn exchange(&self, request: &Request, watcher: &mut dyn Watcher) -> Result<Answer, Failure> {
+    fn exchange(&self, request: &ModelRequest, watcher: &mut dyn ReplyObserver) -> Result<ProviderReply, Failure> {
         match &self.runtime {
             Some(runtime) => runtime.block_on(self.attempt(request, watcher)),
             None => Err(Failure::lasting(ModelError::Cancelled)),
@@ -291,7 +296,7 @@ async fn beginning(mut response: Response, longest: usize) -> Vec<u8> {
 async fn within<T>(
     end: Instant,
     slow: impl FnOnce() -> ModelError,
-    watcher: &dyn Watcher,
+    watcher: &dyn ReplyObserver,
     future: impl Future<Output = T>,
 ) -> Result<T, ModelError> {
     let mut future = pin!(future);

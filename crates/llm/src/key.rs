@@ -27,15 +27,15 @@ const HIDDEN: &str = "[key]";
 
 /// A provider's key. Formatting hides it, and its memory is wiped when it is dropped.
 #[derive(Clone)]
-pub struct Key(SecretString);
+pub struct ApiKey(SecretString);
 
-impl fmt::Debug for Key {
+impl fmt::Debug for ApiKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(HIDDEN)
     }
 }
 
-impl Key {
+impl ApiKey {
     /// A key from an editor that stores it.
     #[must_use]
     pub fn new(text: String) -> Option<Self> {
@@ -100,14 +100,14 @@ impl Key {
     }
 
     /// The key in plain text, for a request header.
-    pub(super) fn expose(&self) -> &str {
+    pub(super) fn secret(&self) -> &str {
         self.0.expose_secret()
     }
 
     /// `text` with all parts of the key hidden. Providers repeat keys in error messages, sometimes in part.
     #[must_use]
     pub fn redact(&self, text: &str) -> String {
-        let key: Vec<char> = self.expose().chars().collect();
+        let key: Vec<char> = self.secret().chars().collect();
         let text: Vec<char> = text.chars().collect();
         let mut out = String::with_capacity(text.len());
         let mut at = 0;
@@ -132,21 +132,21 @@ fn alike(one: &[char], other: &[char]) -> usize {
 
 /// Removes a key from a text that arrives in pieces.
 #[derive(Debug)]
-pub(super) struct Sieve<'a> {
-    key: Option<&'a Key>,
+pub(super) struct KeyRedactor<'a> {
+    key: Option<&'a ApiKey>,
     /// Text that may be the beginning of the key.
     held: String,
 }
 
-impl<'a> Sieve<'a> {
-    pub(super) fn new(key: Option<&'a Key>) -> Self {
-        Self { key: key.filter(|key| key.expose().len() >= LEAST), held: String::new() }
+impl<'a> KeyRedactor<'a> {
+    pub(super) fn new(key: Option<&'a ApiKey>) -> Self {
+        Self { key: key.filter(|key| key.secret().len() >= LEAST), held: String::new() }
     }
 
     /// The part of the text so far that can be passed on.
     pub(super) fn pass(&mut self, piece: &str) -> String {
         let Some(key) = self.key else { return piece.to_owned() };
-        let key = key.expose();
+        let key = key.secret();
         self.held.push_str(piece);
         let text = self.held.replace(key, HIDDEN);
         let lengths = (1..key.len().min(text.len() + 1)).rev();
@@ -172,13 +172,13 @@ mod tests {
 
     const PLANTED: &str = "sk-planted-0123456789abcdef";
 
-    fn key() -> Key {
-        Key::new(format!(" {PLANTED}\n")).unwrap()
+    fn key() -> ApiKey {
+        ApiKey::new(format!(" {PLANTED}\n")).unwrap()
     }
 
-    fn command(words: &[&str]) -> Result<Option<Key>, ModelError> {
+    fn command(words: &[&str]) -> Result<Option<ApiKey>, ModelError> {
         let key_command = words.iter().map(|word| (*word).to_owned()).collect();
-        Key::of(&ModelSettings { key_command, ..ModelSettings::default() })
+        ApiKey::of(&ModelSettings { key_command, ..ModelSettings::default() })
     }
 
     #[test]
@@ -195,7 +195,7 @@ mod tests {
         let key = key();
         let text = format!("a sk-plan {PLANTED}é sk-");
         for cut in (0..=text.len()).filter(|cut| text.is_char_boundary(*cut)) {
-            let mut sieve = Sieve::new(Some(&key));
+            let mut sieve = KeyRedactor::new(Some(&key));
             let out = sieve.pass(&text[..cut]) + &sieve.pass(&text[cut..]) + &sieve.rest();
             assert_eq!(out, "a sk-plan [key]é sk-", "{cut}");
         }
@@ -203,16 +203,16 @@ mod tests {
 
     #[test]
     fn words_that_stand_in_for_a_key_are_no_secret() {
-        let key = Key::new("EMPTY".to_owned()).unwrap();
+        let key = ApiKey::new("EMPTY".to_owned()).unwrap();
         assert_eq!(key.redact("the key EMPTY is wrong"), "the key EMPTY is wrong");
-        let key = Key::new("token-abc123".to_owned());
-        assert_eq!(Sieve::new(key.as_ref()).pass("x = 'token-abc123'"), "x = 'token-abc123'");
+        let key = ApiKey::new("token-abc123".to_owned());
+        assert_eq!(KeyRedactor::new(key.as_ref()).pass("x = 'token-abc123'"), "x = 'token-abc123'");
     }
 
     #[test]
     fn a_command_is_run_without_a_shell() {
         let printed = command(&["printf", "%s", "$HOME;id"]).unwrap().unwrap();
-        assert_eq!(printed.expose(), "$HOME;id");
+        assert_eq!(printed.secret(), "$HOME;id");
         for (words, expected) in [
             (&["false"][..], "failed"),
             (&["true"], "printed no key"),
@@ -227,8 +227,8 @@ mod tests {
     fn a_variable_that_is_not_set_is_named() {
         let settings =
             ModelSettings { api_key_env: Some("WARPSMITH_NO_SUCH_KEY".to_owned()), ..ModelSettings::default() };
-        let error = Key::of(&settings).unwrap_err().to_string();
+        let error = ApiKey::of(&settings).unwrap_err().to_string();
         assert!(error.contains("`WARPSMITH_NO_SUCH_KEY`"), "{error}");
-        assert!(Key::of(&ModelSettings::default()).unwrap().is_none());
+        assert!(ApiKey::of(&ModelSettings::default()).unwrap().is_none());
     }
 }

@@ -1,6 +1,6 @@
 //! Language models: prompts, replies, their cost, and a client for several providers.
 //!
-//! A [`Model`] answers one request at a time on the calling thread. [`Client`] is the model that the settings describe:
+//! A [`Model`] answers one request at a time on the calling thread. [`ModelClient`] is the model that the settings describe:
 //! it keeps rate limits (`rate.rs`) and the budget (`account.rs`), and retries requests that failed temporarily. Below
 //! it, an `Exchange` sends one request to a provider and reads the reply; its network version (`http.rs`) is the only
 //! code that uses the async runtime. The models of an editor are passed in by the caller (`editor.rs`).
@@ -15,14 +15,14 @@ mod editor;
 mod error;
 mod http;
 mod key;
-pub mod lines;
+pub mod numbered_text;
 mod openai;
 mod price;
 pub mod prompt;
 mod protocol;
 mod rate;
-mod reading;
 pub mod reply;
+mod reply_stream;
 mod retry;
 pub mod screen;
 mod scripted;
@@ -30,12 +30,12 @@ mod sse;
 
 use std::time::Duration;
 
-pub use account::{Account, Spent};
-pub use client::Client;
+pub use account::{Account, RunSpending};
+pub use client::ModelClient;
 pub use editor::EditorModel;
 pub use error::ModelError;
-pub use key::Key;
-pub use price::{Money, Usage};
+pub use key::ApiKey;
+pub use price::{Money, TokenUsage};
 pub use protocol::is_here;
 
 /// The interval at which a waiting thread checks whether it is cancelled.
@@ -43,11 +43,11 @@ const GLANCE: Duration = Duration::from_millis(50);
 
 /// A request to a model.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Request {
+pub struct ModelRequest {
     /// The system prompt.
     pub system: String,
     /// The conversation so far; the last message is the user's.
-    pub messages: Vec<Message>,
+    pub messages: Vec<ChatMessage>,
     /// The sampling temperature; the provider's default unless set.
     pub temperature: Option<f64>,
     /// The largest number of tokens of the reply; 0 means `model.max-tokens`, which is also the upper limit.
@@ -56,34 +56,34 @@ pub struct Request {
     pub stop: Vec<String>,
 }
 
-impl Request {
+impl ModelRequest {
     /// A request with one question.
     #[must_use]
     pub fn of(system: impl Into<String>, question: impl Into<String>) -> Self {
-        let question = Message { role: Role::User, text: question.into() };
+        let question = ChatMessage { role: ChatRole::User, text: question.into() };
         Self { system: system.into(), messages: vec![question], ..Self::default() }
     }
 }
 
 /// A message of a conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Message {
+pub struct ChatMessage {
     /// The role of its author.
-    pub role: Role,
+    pub role: ChatRole,
     /// The text of the message.
     pub text: String,
 }
 
 /// The author of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Role {
+pub enum ChatRole {
     /// The user, in the sense of the protocols.
     User,
     /// The model.
     Assistant,
 }
 
-impl Role {
+impl ChatRole {
     /// The role's name, which all protocols share.
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -96,22 +96,22 @@ impl Role {
 
 /// The reply of a model.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Reply {
+pub struct ModelReply {
     /// The whole text.
     pub text: String,
     /// The reason why it ends.
     pub finish: Finish,
     /// The tokens that the request and the reply took.
-    pub usage: Usage,
+    pub usage: TokenUsage,
 }
 
 /// The reason why a reply ends.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Finish {
-    /// The model had finished, or produced one of [`Request::stop`].
+    /// The model had finished, or produced one of [`ModelRequest::stop`].
     #[default]
     Stop,
-    /// The reply reached [`Request::max_tokens`].
+    /// The reply reached [`ModelRequest::max_tokens`].
     Length,
     /// The provider or the model refused to answer.
     Refused,
@@ -120,7 +120,7 @@ pub enum Finish {
 }
 
 /// Receives a reply while it arrives. Called on the thread of the request.
-pub trait Watcher {
+pub trait ReplyObserver {
     /// Called with each further piece of the reply.
     fn delta(&mut self, _text: &str) {}
     /// Whether the reply is no longer wanted; polled about twenty times a second.
@@ -130,7 +130,7 @@ pub trait Watcher {
 }
 
 /// Ignores the pieces and waits for the whole reply.
-impl Watcher for () {}
+impl ReplyObserver for () {}
 
 /// A language model. Several threads may call it at the same time, but no thread of an async runtime.
 pub trait Model: Send + Sync {
@@ -141,24 +141,24 @@ pub trait Model: Send + Sync {
     ///
     /// # Errors
     /// Returns [`ModelError`]; its text says what the user can do.
-    fn complete(&self, request: &Request, watcher: &mut dyn Watcher) -> Result<Reply, ModelError>;
+    fn complete(&self, request: &ModelRequest, watcher: &mut dyn ReplyObserver) -> Result<ModelReply, ModelError>;
 }
 
 /// A transport to a provider.
 trait Exchange: Send + Sync {
     /// Sends a request once, without retries.
-    fn exchange(&self, request: &Request, watcher: &mut dyn Watcher) -> Result<Answer, Failure>;
+    fn exchange(&self, request: &ModelRequest, watcher: &mut dyn ReplyObserver) -> Result<ProviderReply, Failure>;
 }
 
 /// The answer of a provider.
 #[derive(Debug, Default)]
-pub struct Answer {
+pub struct ProviderReply {
     /// The whole text.
     pub text: String,
     /// The reason why it ends.
     pub finish: Finish,
     /// The tokens that it took, if the provider reports them.
-    pub usage: Option<Usage>,
+    pub usage: Option<TokenUsage>,
 }
 
 /// The reason why one attempt failed.

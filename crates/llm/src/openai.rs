@@ -3,9 +3,9 @@
 use reqwest::header::{AUTHORIZATION, HeaderMap};
 use serde_json::{Map, Value, json};
 
-use super::protocol::{Dialect, Partial, Protocol, Trouble, below, parse, secret_header};
-use super::sse::Event;
-use super::{Finish, Key, ModelError, Request, Usage};
+use super::protocol::{Dialect, Partial, Protocol, StreamError, below, parse, secret_header};
+use super::sse::SseEvent;
+use super::{ApiKey, Finish, ModelError, ModelRequest, TokenUsage};
 
 /// The version of Azure's API.
 const AZURE_VERSION: &str = "2024-10-21";
@@ -64,12 +64,12 @@ impl Protocol for OpenAi {
         self.list.as_deref()
     }
 
-    fn headers(&self, key: Option<&Key>) -> Result<HeaderMap, ModelError> {
+    fn headers(&self, key: Option<&ApiKey>) -> Result<HeaderMap, ModelError> {
         let mut headers = HeaderMap::new();
         match key {
-            Some(key) if self.is_azure => drop(headers.insert("api-key", secret_header(key.expose())?)),
+            Some(key) if self.is_azure => drop(headers.insert("api-key", secret_header(key.secret())?)),
             Some(key) => {
-                let bearer = secrecy::SecretString::from(format!("Bearer {}", key.expose()));
+                let bearer = secrecy::SecretString::from(format!("Bearer {}", key.secret()));
                 headers.insert(AUTHORIZATION, secret_header(secrecy::ExposeSecret::expose_secret(&bearer))?);
             }
             None => {}
@@ -77,7 +77,7 @@ impl Protocol for OpenAi {
         Ok(headers)
     }
 
-    fn body(&self, request: &Request, dialect: Dialect) -> Value {
+    fn body(&self, request: &ModelRequest, dialect: Dialect) -> Value {
         let system = (!request.system.is_empty()).then(|| json!({"role": "system", "content": request.system}));
         let messages =
             request.messages.iter().map(|message| json!({"role": message.role.name(), "content": message.text}));
@@ -100,7 +100,7 @@ impl Protocol for OpenAi {
         Value::Object(body)
     }
 
-    fn take(&self, event: &Event, partial: &mut Partial) -> Result<(), Trouble> {
+    fn take(&self, event: &SseEvent, partial: &mut Partial) -> Result<(), StreamError> {
         if event.data.trim() == "[DONE]" {
             partial.is_done = true;
             return Ok(());
@@ -117,7 +117,7 @@ impl Protocol for OpenAi {
             partial.usage = Some(usage);
         }
         if value["choices"].is_null() && value["usage"].is_null() {
-            return Err(Trouble::Garbage("an answer without `choices`".to_owned()));
+            return Err(StreamError::Garbage("an answer without `choices`".to_owned()));
         }
         Ok(())
     }
@@ -132,18 +132,23 @@ fn finish(reason: &str) -> Finish {
     }
 }
 
-fn usage(value: &Value) -> Option<Usage> {
+fn usage(value: &Value) -> Option<TokenUsage> {
     let (input, output) = (value["prompt_tokens"].as_u64()?, value["completion_tokens"].as_u64()?);
     let cached = value["prompt_tokens_details"]["cached_tokens"].as_u64().unwrap_or(0);
-    Some(Usage { input, cached: cached.min(input), output, estimated: false })
+    Some(TokenUsage { input, cached: cached.min(input), output, estimated: false })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn request() -> Request {
-        Request { temperature: Some(0.5), max_tokens: 7, stop: vec!["END".to_owned()], ..Request::of("be brief", "hi") }
+    fn request() -> ModelRequest {
+        ModelRequest {
+            temperature: Some(0.5),
+            max_tokens: 7,
+            stop: vec!["END".to_owned()],
+            ..ModelRequest::of("be brief", "hi")
+        }
     }
 
     #[test]
@@ -178,7 +183,7 @@ mod tests {
         let expected =
             "https://r.openai.azure.com/openai/deployments/gpt%205%2Fx/chat/completions?api-version=2024-10-21";
         assert_eq!(azure.address(), expected);
-        let key = Key::new("secret-azure-key".to_owned());
+        let key = ApiKey::new("secret-azure-key".to_owned());
         let headers = azure.headers(key.as_ref()).unwrap();
         assert_eq!(headers["api-key"], "secret-azure-key");
         assert!(

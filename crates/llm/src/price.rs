@@ -5,7 +5,7 @@ use std::ops::AddAssign;
 
 use config::ModelPrices;
 
-use super::Request;
+use super::ModelRequest;
 
 /// The number of parts of a dollar: a price for a million tokens then has six decimal places.
 const PARTS: f64 = 1e12;
@@ -70,7 +70,7 @@ impl fmt::Display for Money {
 
 /// Token counts of one reply, or of several.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Usage {
+pub struct TokenUsage {
     /// The tokens sent, including cached ones.
     pub input: u64,
     /// The tokens sent that the provider had cached.
@@ -81,7 +81,7 @@ pub struct Usage {
     pub estimated: bool,
 }
 
-impl Usage {
+impl TokenUsage {
     /// The number of all tokens.
     #[must_use]
     pub fn tokens(&self) -> u64 {
@@ -89,7 +89,7 @@ impl Usage {
     }
 }
 
-impl AddAssign for Usage {
+impl AddAssign for TokenUsage {
     fn add_assign(&mut self, other: Self) {
         self.input = self.input.saturating_add(other.input);
         self.cached = self.cached.saturating_add(other.cached);
@@ -116,29 +116,29 @@ impl Prices {
         }
     }
 
-    pub(super) fn cost(&self, usage: &Usage) -> Money {
+    pub(super) fn cost(&self, usage: &TokenUsage) -> Money {
         let cached = usage.cached.min(usage.input);
         let input = self.input.times(usage.input - cached).plus(self.cached.times(cached));
         input.plus(self.output.times(usage.output))
     }
 
     /// The most that these tokens can cost. Cached tokens may cost more than others.
-    pub(super) fn most(&self, usage: &Usage) -> Money {
+    pub(super) fn most(&self, usage: &TokenUsage) -> Money {
         self.input.max(self.cached).times(usage.input).plus(self.output.times(usage.output))
     }
 }
 
 /// An upper bound of the tokens of a request: each token has at least one byte.
-pub(super) fn most_input(request: &Request) -> u64 {
+pub(super) fn most_input(request: &ModelRequest) -> u64 {
     AROUND_ALL + request.messages.iter().fold(0, |sum, _| sum + AROUND) + bytes(request)
 }
 
 /// An estimate of the tokens of a request, for rate limits.
-pub(super) fn likely_input(request: &Request) -> u64 {
+pub(super) fn likely_input(request: &ModelRequest) -> u64 {
     bytes(request) / 3 + AROUND
 }
 
-fn bytes(request: &Request) -> u64 {
+fn bytes(request: &ModelRequest) -> u64 {
     let texts = request.messages.iter().map(|message| message.text.len()).sum::<usize>();
     (request.system.len() + texts) as u64
 }
@@ -151,19 +151,19 @@ mod tests {
     fn costs_are_exact() {
         let settings = ModelPrices { input: 0.15, output: 0.6, cached: Some(0.075) };
         let prices = Prices::of(&settings);
-        let usage = Usage { input: 1_000_001, cached: 400_000, output: 3, estimated: false };
+        let usage = TokenUsage { input: 1_000_001, cached: 400_000, output: 3, estimated: false };
         // 600,001 × 0.15, 400,000 × 0.075 and 3 × 0.6 millionths of a dollar.
         assert_eq!(prices.cost(&usage).parts(), 90_000_150_000 + 30_000_000_000 + 1_800_000);
         assert_eq!(prices.cost(&usage).to_string(), "$0.1200");
         assert_eq!(Prices::of(&ModelPrices { cached: None, ..settings }).cost(&usage).parts(), 150_001_950_000);
         // A count of cached tokens above the number sent is not trusted.
-        assert_eq!(prices.cost(&Usage { input: 1, cached: 9, output: 0, estimated: false }).parts(), 75_000);
+        assert_eq!(prices.cost(&TokenUsage { input: 1, cached: 9, output: 0, estimated: false }).parts(), 75_000);
     }
 
     #[test]
     fn amounts_do_not_overflow() {
         let prices = Prices::of(&ModelPrices { input: 1e5, output: 1e5, cached: None });
-        let usage = Usage { input: u64::MAX, cached: 0, output: u64::MAX, estimated: false };
+        let usage = TokenUsage { input: u64::MAX, cached: 0, output: u64::MAX, estimated: false };
         assert_eq!(prices.cost(&usage), Money::from_parts(u64::MAX));
         assert_eq!(Money::dollars(-1.0), Money::default());
     }

@@ -3,8 +3,8 @@
 use reqwest::header::HeaderMap;
 use serde_json::Value;
 
-use super::sse::Event;
-use super::{Finish, Key, ModelError, Request, Usage};
+use super::sse::SseEvent;
+use super::{ApiKey, Finish, ModelError, ModelRequest, TokenUsage};
 
 /// The number of characters of a provider's text that an error message repeats.
 const REPEATED: usize = 300;
@@ -16,11 +16,11 @@ pub(super) trait Protocol: Send + Sync {
     /// The address of the list of models, if there is one.
     fn list(&self) -> Option<&str>;
     /// The headers of a request, with the key.
-    fn headers(&self, key: Option<&Key>) -> Result<HeaderMap, ModelError>;
+    fn headers(&self, key: Option<&ApiKey>) -> Result<HeaderMap, ModelError>;
     /// The JSON body of a request.
-    fn body(&self, request: &Request, dialect: Dialect) -> Value;
+    fn body(&self, request: &ModelRequest, dialect: Dialect) -> Value;
     /// Adds an event of a stream, or a complete reply, to `partial`.
-    fn take(&self, event: &Event, partial: &mut Partial) -> Result<(), Trouble>;
+    fn take(&self, event: &SseEvent, partial: &mut Partial) -> Result<(), StreamError>;
 }
 
 /// Deviations of a model from the usual request. They are found by trial, because a list of models would soon be
@@ -36,7 +36,7 @@ pub(super) struct Dialect {
 
 impl Dialect {
     /// The dialect to try after an error about one of the fields; `None` when the error is about none of them.
-    pub(super) fn after(self, complaint: &Complaint) -> Option<Self> {
+    pub(super) fn after(self, complaint: &ProviderError) -> Option<Self> {
         let mut next = self;
         match complaint.names() {
             "temperature" => next.without_temperature = true,
@@ -54,30 +54,30 @@ impl Dialect {
 pub(super) struct Partial {
     pub(super) text: String,
     pub(super) finish: Option<Finish>,
-    pub(super) usage: Option<Usage>,
+    pub(super) usage: Option<TokenUsage>,
     /// Whether the reply is complete.
     pub(super) is_done: bool,
 }
 
 /// The reason why an event is not part of a reply.
 #[derive(Debug)]
-pub(super) enum Trouble {
+pub(super) enum StreamError {
     /// The event cannot be parsed.
     Garbage(String),
     /// The provider reports an error.
-    Reported(Complaint),
+    Reported(ProviderError),
 }
 
 /// An error message of a provider.
 #[derive(Debug, Default)]
-pub(super) struct Complaint {
+pub(super) struct ProviderError {
     pub(super) message: String,
     /// The type or the code of the error, or both.
     kind: String,
     param: String,
 }
 
-impl Complaint {
+impl ProviderError {
     /// Parses the usual form `{"error": {"message": …, "type": …, "code": …, "param": …}}`. Any other text becomes the
     /// message.
     pub(super) fn read(body: &str) -> Self {
@@ -127,10 +127,10 @@ pub(super) fn plain(text: &str) -> String {
 }
 
 /// The JSON data of an event.
-pub(super) fn parse(event: &Event) -> Result<Value, Trouble> {
-    let value: Value = serde_json::from_str(&event.data).map_err(|_| Trouble::Garbage(quoted(&event.data)))?;
+pub(super) fn parse(event: &SseEvent) -> Result<Value, StreamError> {
+    let value: Value = serde_json::from_str(&event.data).map_err(|_| StreamError::Garbage(quoted(&event.data)))?;
     let is_error = !value["error"].is_null() || value["type"] == "error";
-    if is_error { Err(Trouble::Reported(Complaint::read(&event.data))) } else { Ok(value) }
+    if is_error { Err(StreamError::Reported(ProviderError::read(&event.data))) } else { Ok(value) }
 }
 
 pub(super) fn quoted(text: &str) -> String {
@@ -173,7 +173,7 @@ mod tests {
 
     #[test]
     fn complaints_are_read_however_they_are_written() {
-        let message = |body: &str| Complaint::read(body).message;
+        let message = |body: &str| ProviderError::read(body).message;
         assert_eq!(message(r#"{"error":{"message":"no\u001b[31m such\nmodel","type":"x"}}"#), "no [31m such model");
         assert_eq!(message(r#"{"error":"model not found"}"#), "model not found");
         assert_eq!(message(r#"{"detail":"Not Found"}"#), "Not Found");
@@ -183,12 +183,12 @@ mod tests {
         );
         assert_eq!(message("<html>\n<b>Bad\u{7}</b>"), "<html> <b>Bad </b>");
         assert_eq!(message(&"é".repeat(400)).chars().count(), REPEATED + 1);
-        assert!(Complaint::read(r#"{"error":{"type":"insufficient_quota"}}"#).is_quota());
+        assert!(ProviderError::read(r#"{"error":{"type":"insufficient_quota"}}"#).is_quota());
     }
 
     #[test]
     fn what_a_model_does_not_understand_is_left_out_once() {
-        let complaint = |body: &str| Complaint::read(body);
+        let complaint = |body: &str| ProviderError::read(body);
         let first = Dialect::default();
         let about = complaint(r#"{"error":{"message":"Unsupported value","param":"temperature"}}"#);
         let next = first.after(&about).unwrap();

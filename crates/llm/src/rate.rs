@@ -6,14 +6,14 @@ use std::time::{Duration, Instant};
 
 use config::ModelLimits;
 
-use super::{GLANCE, ModelError, Watcher};
+use super::{GLANCE, ModelError, ReplyObserver};
 
 /// The sliding window in which requests and tokens are counted.
 const WINDOW: Duration = Duration::from_secs(60);
 
 /// A rate limiter that lets requests pass within the limits.
 #[derive(Debug)]
-pub(super) struct Gate {
+pub(super) struct RateLimiter {
     parallel: usize,
     requests: u64,
     tokens: u64,
@@ -38,7 +38,7 @@ struct Gone {
     tokens: u64,
 }
 
-impl Gate {
+impl RateLimiter {
     pub(super) fn new(limits: &ModelLimits) -> Self {
         Self {
             parallel: limits.parallel.max(1),
@@ -54,14 +54,14 @@ impl Gate {
     }
 
     /// Waits until a request of about `tokens` tokens may pass.
-    pub(super) fn pass(&self, tokens: u64, watcher: &dyn Watcher) -> Result<Pass<'_>, ModelError> {
+    pub(super) fn pass(&self, tokens: u64, watcher: &dyn ReplyObserver) -> Result<RatePermit<'_>, ModelError> {
         let mut state = self.state();
         loop {
             if watcher.cancelled() {
                 return Err(ModelError::Cancelled);
             }
             let wait = match self.try_pass(&mut state, Instant::now(), tokens) {
-                Ok(number) => return Ok(Pass { gate: self, number }),
+                Ok(number) => return Ok(RatePermit { gate: self, number }),
                 Err(wait) => wait,
             };
             state = self.changed.wait_timeout(state, wait.min(GLANCE)).unwrap_or_else(PoisonError::into_inner).0;
@@ -110,12 +110,12 @@ impl Gate {
 
 /// A request that has passed and is in progress.
 #[derive(Debug)]
-pub(super) struct Pass<'a> {
-    gate: &'a Gate,
+pub(super) struct RatePermit<'a> {
+    gate: &'a RateLimiter,
     number: u64,
 }
 
-impl Pass<'_> {
+impl RatePermit<'_> {
     /// Replaces the estimate by the actual number of tokens.
     pub(super) fn took(&self, tokens: u64) {
         let mut state = self.gate.state();
@@ -125,7 +125,7 @@ impl Pass<'_> {
     }
 }
 
-impl Drop for Pass<'_> {
+impl Drop for RatePermit<'_> {
     fn drop(&mut self) {
         self.gate.state().flying -= 1;
         self.gate.changed.notify_one();
@@ -138,12 +138,12 @@ mod tests {
 
     use super::*;
 
-    fn gate(parallel: usize, requests: u64, tokens: u64) -> Gate {
-        Gate::new(&ModelLimits { parallel, requests_per_minute: requests, tokens_per_minute: tokens })
+    fn gate(parallel: usize, requests: u64, tokens: u64) -> RateLimiter {
+        RateLimiter::new(&ModelLimits { parallel, requests_per_minute: requests, tokens_per_minute: tokens })
     }
 
     /// Tries requests, given as seconds after the first and tokens: `None` for one that passes, else its wait in seconds.
-    fn tried(gate: &Gate, requests: &[(u64, u64)]) -> Vec<Option<u64>> {
+    fn tried(gate: &RateLimiter, requests: &[(u64, u64)]) -> Vec<Option<u64>> {
         let start = Instant::now();
         let one = |&(second, tokens): &(u64, u64)| {
             let now = start + Duration::from_secs(second);

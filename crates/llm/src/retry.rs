@@ -4,9 +4,9 @@ use std::time::{Duration, Instant, SystemTime};
 
 use reqwest::header::{HeaderMap, RETRY_AFTER};
 
-use base::rng::Chance;
+use base::rng::Rng;
 
-use super::{GLANCE, ModelError, Watcher};
+use super::{GLANCE, ModelError, ReplyObserver};
 
 /// The pause before the first retry; each further pause is twice as long.
 const FIRST: Duration = Duration::from_millis(500);
@@ -23,19 +23,19 @@ pub(super) fn is_passing(status: u16) -> bool {
 /// The pauses between attempts: exponential backoff, shortened at random by up to half, so that clients do not return
 /// at the same time.
 #[derive(Debug)]
-pub(super) struct Pauses {
+pub(super) struct Backoff {
     next: Duration,
-    chance: Chance,
+    chance: Rng,
 }
 
-impl Pauses {
+impl Backoff {
     pub(super) fn new(seed: u64, scale: f64) -> Self {
-        Self { next: FIRST.mul_f64(scale), chance: Chance::new(seed) }
+        Self { next: FIRST.mul_f64(scale), chance: Rng::new(seed) }
     }
 
     /// The next pause, at least as long as the provider asks for.
     pub(super) fn next(&mut self, asked: Option<Duration>) -> Duration {
-        let pause = self.next.mul_f64(1.0 - self.chance.share() / 2.0);
+        let pause = self.next.mul_f64(1.0 - self.chance.uniform() / 2.0);
         self.next = (self.next * 2).min(LONGEST);
         // Jitter is added to the time that the provider asks for, too.
         asked.map_or(pause, |asked| asked + pause.min(asked / 10))
@@ -43,7 +43,7 @@ impl Pauses {
 }
 
 /// Waits for a pause; fails when the caller cancels.
-pub(super) fn wait(pause: Duration, watcher: &dyn Watcher) -> Result<(), ModelError> {
+pub(super) fn wait(pause: Duration, watcher: &dyn ReplyObserver) -> Result<(), ModelError> {
     let end = Instant::now() + pause;
     loop {
         if watcher.cancelled() {
@@ -96,7 +96,7 @@ mod tests {
 
     #[test]
     fn pauses_grow_and_differ() {
-        let (mut one, mut other) = (Pauses::new(1, 1.0), Pauses::new(2, 1.0));
+        let (mut one, mut other) = (Backoff::new(1, 1.0), Backoff::new(2, 1.0));
         let pauses: Vec<_> = (0..10).map(|_| one.next(None)).collect();
         for (at, pause) in pauses.iter().enumerate() {
             let most = (FIRST * 2_u32.pow(at as u32)).min(LONGEST);

@@ -28,7 +28,7 @@ use serde::Deserialize;
 
 use config::time;
 
-use super::{Answer, Exchange, Failure, Finish, ModelError, Request, Usage, Watcher, retry};
+use super::{Exchange, Failure, Finish, ModelError, ModelRequest, ProviderReply, ReplyObserver, TokenUsage, retry};
 
 /// The scripted replies of a file.
 #[derive(Debug)]
@@ -78,7 +78,7 @@ impl Scripted {
     }
 
     /// The next reply for a request.
-    fn next(&self, request: &Request) -> Result<&Line, ModelError> {
+    fn next(&self, request: &ModelRequest) -> Result<&Line, ModelError> {
         let mut given = self.given.lock().unwrap_or_else(PoisonError::into_inner);
         let has = |text: &str| {
             request.system.contains(text) || request.messages.iter().any(|message| message.text.contains(text))
@@ -97,7 +97,7 @@ impl Scripted {
 }
 
 impl Exchange for Scripted {
-    fn exchange(&self, request: &Request, watcher: &mut dyn Watcher) -> Result<Answer, Failure> {
+    fn exchange(&self, request: &ModelRequest, watcher: &mut dyn ReplyObserver) -> Result<ProviderReply, Failure> {
         let line = self.next(request).map_err(Failure::lasting)?;
         retry::wait(time(line.delay), watcher).map_err(Failure::midway)?;
         if let Some(status) = line.status {
@@ -115,9 +115,9 @@ impl Exchange for Scripted {
         };
         let usage = line.input.zip(line.output).map(|(input, output)| {
             let cached = line.cached.unwrap_or(0).min(input);
-            Usage { input, cached, output, estimated: false }
+            TokenUsage { input, cached, output, estimated: false }
         });
-        Ok(Answer { text: line.text.clone(), finish, usage })
+        Ok(ProviderReply { text: line.text.clone(), finish, usage })
     }
 }
 
@@ -140,7 +140,7 @@ mod tests {
                 .as_str(),
         )
         .unwrap();
-        let ask = |question: &str| script.exchange(&Request::of("", question), &mut ()).unwrap();
+        let ask = |question: &str| script.exchange(&ModelRequest::of("", question), &mut ()).unwrap();
         assert_eq!(ask("a matmul").text, "any");
         let reply = ask("a softmax");
         assert_eq!((reply.text.as_str(), reply.usage.map(|usage| usage.tokens())), ("a\nb", Some(4)));
@@ -152,7 +152,7 @@ mod tests {
         let error = script("[[reply]]\ntxt = 'a'").unwrap_err().to_string();
         assert!(error.contains("line 2") && error.contains("unknown field `txt`"), "{error}");
         let empty = script("").unwrap();
-        let error = empty.exchange(&Request::default(), &mut ()).unwrap_err().error.to_string();
+        let error = empty.exchange(&ModelRequest::default(), &mut ()).unwrap_err().error.to_string();
         assert!(error.contains("no reply left"), "{error}");
     }
 }

@@ -2,7 +2,7 @@
 
 /// An event.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Event {
+pub(super) struct SseEvent {
     /// The event type; often empty.
     pub(super) name: String,
     /// The data of the event.
@@ -11,18 +11,18 @@ pub(super) struct Event {
 
 /// Assembles events from pieces of a stream, which may be cut anywhere.
 #[derive(Debug, Default)]
-pub(super) struct Events {
+pub(super) struct SseParser {
     /// The incomplete current line.
     line: Vec<u8>,
-    event: Event,
+    event: SseEvent,
     has_data: bool,
     /// Whether the last byte was a CR, which may be followed by an LF of the same line end.
     after_cr: bool,
 }
 
-impl Events {
+impl SseParser {
     /// Parses a piece of the stream and calls `take` with each event that it completes.
-    pub(super) fn feed<E>(&mut self, bytes: &[u8], mut take: impl FnMut(Event) -> Result<(), E>) -> Result<(), E> {
+    pub(super) fn feed<E>(&mut self, bytes: &[u8], mut take: impl FnMut(SseEvent) -> Result<(), E>) -> Result<(), E> {
         let mut rest = bytes;
         if std::mem::take(&mut self.after_cr) {
             rest = rest.strip_prefix(b"\n").unwrap_or(rest);
@@ -44,7 +44,7 @@ impl Events {
         Ok(())
     }
 
-    fn end_of_line(&mut self) -> Option<Event> {
+    fn end_of_line(&mut self) -> Option<SseEvent> {
         let line = std::mem::take(&mut self.line);
         if line.is_empty() {
             // An event without data is ignored.
@@ -77,9 +77,9 @@ mod tests {
     use super::*;
 
     fn events(pieces: &[&[u8]]) -> Vec<(String, String)> {
-        let (mut events, mut found) = (Events::default(), Vec::new());
+        let (mut events, mut found) = (SseParser::default(), Vec::new());
         for piece in pieces {
-            let take = |event: Event| {
+            let take = |event: SseEvent| {
                 found.push((event.name, event.data));
                 Ok::<_, Infallible>(())
             };

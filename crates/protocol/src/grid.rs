@@ -5,18 +5,18 @@ const KNOWN: &str = "numbers, arguments, `+ - * // %`, `cdiv`, `min` and `max`";
 
 /// The size of one dimension of a grid, as an expression of the launch's arguments.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Grid {
+pub enum GridExpr {
     /// An integer literal.
     Number(i64),
     /// An argument of the launch, or a constant that an autotuner chooses.
     Name(String),
     /// A binary operator or function with its two operands.
-    Of(Operator, Box<[Self; 2]>),
+    Of(GridOperator, Box<[Self; 2]>),
 }
 
 /// A binary operator or function on integers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Operator {
+pub enum GridOperator {
     /// `+`
     Add,
     /// `-`
@@ -35,7 +35,7 @@ pub enum Operator {
     Greatest,
 }
 
-impl Grid {
+impl GridExpr {
     /// Parses an expression.
     ///
     /// # Errors
@@ -57,14 +57,14 @@ impl Grid {
         let (a, b) = (both[0].value(of)?, both[1].value(of)?);
         let floor = |a: i64, b: i64| Some(a.checked_div_euclid(b)?).filter(|_| b > 0);
         match operator {
-            Operator::Add => a.checked_add(b),
-            Operator::Subtract => a.checked_sub(b),
-            Operator::Multiply => a.checked_mul(b),
-            Operator::Divide => floor(a, b),
-            Operator::Remainder => a.checked_rem_euclid(b).filter(|_| b > 0),
-            Operator::DivideUp => floor(a.checked_add(b)?.checked_sub(1)?, b),
-            Operator::Least => Some(a.min(b)),
-            Operator::Greatest => Some(a.max(b)),
+            GridOperator::Add => a.checked_add(b),
+            GridOperator::Subtract => a.checked_sub(b),
+            GridOperator::Multiply => a.checked_mul(b),
+            GridOperator::Divide => floor(a, b),
+            GridOperator::Remainder => a.checked_rem_euclid(b).filter(|_| b > 0),
+            GridOperator::DivideUp => floor(a.checked_add(b)?.checked_sub(1)?, b),
+            GridOperator::Least => Some(a.min(b)),
+            GridOperator::Greatest => Some(a.max(b)),
         }
     }
 }
@@ -85,32 +85,32 @@ impl Parser<'_> {
         format!("a grid is made of {KNOWN}, not of `{}`", self.rest)
     }
 
-    fn sum(&mut self) -> Result<Grid, String> {
+    fn sum(&mut self) -> Result<GridExpr, String> {
         let mut sum = self.product()?;
         loop {
             let operator = match () {
-                () if self.take("+") => Operator::Add,
-                () if self.take("-") => Operator::Subtract,
+                () if self.take("+") => GridOperator::Add,
+                () if self.take("-") => GridOperator::Subtract,
                 () => return Ok(sum),
             };
-            sum = Grid::Of(operator, Box::new([sum, self.product()?]));
+            sum = GridExpr::Of(operator, Box::new([sum, self.product()?]));
         }
     }
 
-    fn product(&mut self) -> Result<Grid, String> {
+    fn product(&mut self) -> Result<GridExpr, String> {
         let mut product = self.atom()?;
         loop {
             let operator = match () {
-                () if self.take("*") => Operator::Multiply,
-                () if self.take("//") => Operator::Divide,
-                () if self.take("%") => Operator::Remainder,
+                () if self.take("*") => GridOperator::Multiply,
+                () if self.take("//") => GridOperator::Divide,
+                () if self.take("%") => GridOperator::Remainder,
                 () => return Ok(product),
             };
-            product = Grid::Of(operator, Box::new([product, self.atom()?]));
+            product = GridExpr::Of(operator, Box::new([product, self.atom()?]));
         }
     }
 
-    fn atom(&mut self) -> Result<Grid, String> {
+    fn atom(&mut self) -> Result<GridExpr, String> {
         const DEEPEST: usize = 32;
         self.depth += 1;
         if self.depth > DEEPEST {
@@ -128,16 +128,16 @@ impl Parser<'_> {
         }
         let is_number = word.starts_with(|c: char| c.is_ascii_digit());
         let operator = match word.as_str() {
-            "cdiv" | "triton.cdiv" => Some(Operator::DivideUp),
-            "min" => Some(Operator::Least),
-            "max" => Some(Operator::Greatest),
+            "cdiv" | "triton.cdiv" => Some(GridOperator::DivideUp),
+            "min" => Some(GridOperator::Least),
+            "max" => Some(GridOperator::Greatest),
             _ if word.contains('.') => return Err(self.stuck()),
             _ => None,
         };
         self.rest = self.rest[end..].trim_start();
         let grid = match operator {
-            _ if is_number => Grid::Number(word.parse().map_err(|_| format!("`{word}` is no number"))?),
-            None => Grid::Name(word),
+            _ if is_number => GridExpr::Number(word.parse().map_err(|_| format!("`{word}` is no number"))?),
+            None => GridExpr::Name(word),
             Some(operator) => {
                 let opened = self.take("(");
                 let first = self.sum()?;
@@ -146,7 +146,7 @@ impl Parser<'_> {
                 if !(opened && parted && self.take(")")) {
                     return Err(format!("`{word}` takes two numbers: `{word}(n,BLOCK)`"));
                 }
-                Grid::Of(operator, Box::new([first, second]))
+                GridExpr::Of(operator, Box::new([first, second]))
             }
         };
         self.depth -= 1;
@@ -179,12 +179,12 @@ mod tests {
             ("n * 9223372036854775807", None),
             ("cdiv(n,CHOSEN)", None),
         ] {
-            assert_eq!(Grid::parse(text).unwrap().value(&of), expected, "{text}");
+            assert_eq!(GridExpr::parse(text).unwrap().value(&of), expected, "{text}");
         }
         for text in ["", "n +", "cdiv(n)", "cdiv n,2", "x.shape", "f(n)", "n n", "(n", "99999999999999999999", "n / 2"]
         {
-            assert!(Grid::parse(text).is_err(), "{text}");
+            assert!(GridExpr::parse(text).is_err(), "{text}");
         }
-        assert!(Grid::parse(&"(".repeat(99)).unwrap_err().contains("simpler"));
+        assert!(GridExpr::parse(&"(".repeat(99)).unwrap_err().contains("simpler"));
     }
 }

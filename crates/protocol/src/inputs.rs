@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Value;
+use super::ArgumentValue;
 
 /// The inputs of a call, as changes of a recorded call.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -13,11 +13,11 @@ pub struct Inputs {
     /// The sizes to replace in shapes and integer arguments, as pairs of old and new.
     pub resize: Vec<(i64, i64)>,
     /// Arguments that replace recorded ones, by their index in [`super::Workload::values`].
-    pub others: Vec<(usize, Value)>,
+    pub others: Vec<(usize, ArgumentValue)>,
     /// Keyword arguments in addition to the recorded ones.
-    pub added: Vec<(String, Value)>,
+    pub added: Vec<(String, ArgumentValue)>,
     /// The kind of contents of float tensors.
-    pub values: Values,
+    pub values: FloatContents,
     /// Finite numbers that take the places of the infinities and NaN of [`Self::values`], if any.
     pub finite: Option<Finite>,
     /// The id of the only tensor in which [`Self::finite`] applies; `None` means all tensors.
@@ -62,7 +62,7 @@ pub struct Coarse {
 /// The kind of contents of float tensors.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Values {
+pub enum FloatContents {
     /// The distribution of the recorded contents.
     #[default]
     Recorded,

@@ -3,26 +3,29 @@
 //! The server and the worker module both use this crate. A frame is a length in bytes (`u32`, little endian), followed
 //! by that many bytes of JSON.
 
-mod drafted;
-mod fresh;
+mod compiled_launches;
+pub mod descriptor_passing;
 mod grid;
 mod inputs;
-pub mod passing;
-mod probing;
+mod probes;
+mod record_config;
 mod results;
 pub mod runner;
 pub mod sizes;
 mod tuning;
+mod varied_contents;
 mod workload;
 
 use std::io::{self, Read, Write};
 
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
-pub use drafted::{Drafted, Drafts, PLAYED_ENV, Parameter, Played};
-pub use grid::Grid;
+pub use compiled_launches::{CompiledLaunch, CompiledLaunches, KernelArgument, PLAYED_ENV, SimulatedGpu};
+pub use grid::GridExpr;
+pub use record_config::{EntryPoint, RecordConfig};
 pub use workload::{
-    Data, EntryPoint, FailedLaunch, Kind, LaunchRecord, RecordConfig, Reference, Source, TensorSpec, Value, Workload,
+    ArgumentValue, FailedLaunch, FloatDistribution, LaunchRecord, Reference, TensorContents, TensorSpec, Workload,
+    WorkloadSource,
 };
 
 /// The version of this protocol; both sides must have the same.
@@ -59,7 +62,7 @@ pub fn is_simulated() -> bool {
 
 /// The software versions and the device of a worker or a recording.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Environment {
+pub struct RuntimeVersions {
     /// Python's version.
     pub python: String,
     /// Torch's version; empty without torch.

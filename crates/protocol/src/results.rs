@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// The results of a call: the return value, then the tensor arguments after the call, then the gradients.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Exported {
+pub struct ExportedResults {
     /// The values, in this order.
     pub leaves: Vec<Leaf>,
     /// The memory with the elements of the tensors; absent if they were not requested or there are none. It stays valid
@@ -82,7 +82,7 @@ impl LeafValue {
     }
 }
 
-impl Exported {
+impl ExportedResults {
     /// An estimate of the size of all tensors in bytes, at four bytes per element.
     #[must_use]
     pub fn rough_bytes(&self) -> u64 {

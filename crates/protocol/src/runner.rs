@@ -8,11 +8,11 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-pub use super::inputs::{Coarse, Finite, Inputs, Layout, Values};
-pub use super::probing::{Alone, Probe, Tail, Touched, Watched};
-pub use super::results::{Buffer, Exported, Leaf, LeafValue};
+pub use super::inputs::{Coarse, Finite, FloatContents, Inputs, Layout};
+pub use super::probes::{ArgumentUse, IsolatedCall, MemoryProbe, Tail, WatchedProgram};
+pub use super::results::{Buffer, ExportedResults, Leaf, LeafValue};
 pub use super::tuning::Tuned;
-use super::{Drafts, Environment, LaunchRecord, Played, Workload};
+use super::{CompiledLaunches, LaunchRecord, RuntimeVersions, SimulatedGpu, Workload};
 
 /// A request of the judge to a forker. A socket is sent with [`Self::Spawn`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -22,7 +22,7 @@ pub enum ForkerRequest {
         /// The child's id, chosen by the judge.
         id: u64,
         /// The role of the child.
-        role: Role,
+        role: ChildRole,
     },
     /// End a child and all processes that it started. The reply is [`ForkerReply::Ended`], as for every end.
     Kill {
@@ -38,13 +38,13 @@ pub enum ForkerRequest {
 
 /// The role of a forked child.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub enum Role {
+pub enum ChildRole {
     /// Runs a file of the user or a candidate in a sandbox.
     Runner(Box<Fence>),
     /// Compares results. It runs only Warpsmith's own code.
     Comparer,
     /// A tool that observes how a call uses device memory, and starts the process that makes the call.
-    Watched(Box<Watched>),
+    Watched(Box<WatchedProgram>),
 }
 
 /// The sandbox and the limits of a runner.
@@ -72,7 +72,7 @@ pub struct Fence {
     /// A token that every reply of the runner carries; replies without it are not the runner's.
     pub token: u64,
     /// The GPU of a runner that only compiles and connects to no device.
-    pub compiles: Option<Played>,
+    pub compiles: Option<SimulatedGpu>,
 }
 
 /// A reply of a forker.
@@ -83,7 +83,7 @@ pub enum ForkerReply {
         /// The worker's [`super::PROTOCOL`].
         protocol: u32,
         /// The software versions and the device.
-        environment: Environment,
+        environment: RuntimeVersions,
         /// The parts of the sandbox that this system does not support, as text.
         unfenced: Vec<String>,
     },
@@ -97,7 +97,7 @@ pub enum ForkerReply {
         /// The id of the child.
         id: u64,
         /// How the child ended.
-        how: End,
+        how: ExitCause,
         /// The last part of its printed output.
         output: String,
     },
@@ -106,7 +106,7 @@ pub enum ForkerReply {
 /// How a child ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum End {
+pub enum ExitCause {
     /// It exited with this status.
     Status(i32),
     /// It was ended by this signal, which Warpsmith did not send.
@@ -123,7 +123,7 @@ pub enum End {
     Unstarted(String),
 }
 
-impl std::fmt::Display for End {
+impl std::fmt::Display for ExitCause {
     /// The predicate of a sentence about the process: `ended with status 0`.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
@@ -164,11 +164,11 @@ pub enum RunnerRequest {
         drafts: bool,
     },
     /// Call the entry once. The reply is [`RunnerReply::Ran`].
-    Run(Call),
+    Run(EntryCall),
     /// Call the entry and measure its time. The reply is [`RunnerReply::Measured`].
     Measure(Timing),
     /// Find out which parts of its arguments the entry reads. The reply is [`RunnerReply::Probed`].
-    Probe(Probe),
+    Probe(MemoryProbe),
     /// Measure the bandwidth of copies in device memory. The reply is [`RunnerReply::Copied`].
     Copy,
     /// Free all device memory that is not in use. The reply is [`RunnerReply::Released`].
@@ -186,7 +186,7 @@ pub struct Weights {
 
 /// One call of the entry.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Call {
+pub struct EntryCall {
     /// The inputs of the call.
     pub inputs: Inputs,
     /// How the tensors of the previous call are reused with new contents.
@@ -249,7 +249,7 @@ pub struct Timing {
 
 /// A reply of a runner, with the token of its sandbox.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Sealed {
+pub struct AuthenticatedReply {
     /// The runner's [`Fence::token`].
     pub token: u64,
     /// The reply.
@@ -281,10 +281,10 @@ pub enum RunnerReply {
         /// An identifier of the machine code and its launch arguments; `None` if that cannot be determined.
         code: Option<String>,
         /// The compiled launches, if requested.
-        drafts: Drafts,
+        drafts: CompiledLaunches,
     },
     /// The entry returned.
-    Ran(Box<Ran>),
+    Ran(Box<CallOutput>),
     /// The timed calls are done.
     Measured {
         /// The time of each call by the device's events, in milliseconds.
@@ -295,30 +295,30 @@ pub enum RunnerReply {
         /// host.
         outran: bool,
         /// The results for each of the inputs, if requested.
-        results: Vec<Exported>,
-        /// As in [`Ran::tampered`].
+        results: Vec<ExportedResults>,
+        /// As in [`CallOutput::tampered`].
         tampered: Vec<String>,
     },
     /// How the call uses each argument storage that could be examined. `None` if calls on equal inputs differ.
-    Probed(Option<Vec<Touched>>),
+    Probed(Option<Vec<ArgumentUse>>),
     /// The bandwidth in bytes per second, reads plus writes; `None` on a simulated device or with too little memory.
     Copied(Option<f64>),
     /// The memory is freed.
     Released,
     /// Code of the user raised an exception.
-    Raised(Raised),
+    Raised(PythonException),
 }
 
 /// The outcome of one call.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Ran {
+pub struct CallOutput {
     /// The results, if requested.
-    pub results: Exported,
+    pub results: ExportedResults,
     /// The launches inside the call.
     pub launches: Vec<LaunchRecord>,
     /// The names of their kernels on the device.
     pub symbols: Vec<String>,
-    /// The choices of autotuners, with [`Call::watch`] or [`Call::chosen`].
+    /// The choices of autotuners, with [`EntryCall::watch`] or [`EntryCall::chosen`].
     pub tuned: Vec<Tuned>,
     /// The operators of torch that were called, such as `aten::mm`, with the greatest number of elements of a tensor
     /// that one of their calls took or returned.
@@ -345,7 +345,7 @@ pub struct Ran {
 
 /// A Python exception.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Raised {
+pub struct PythonException {
     /// Its type, its message and the last frames.
     pub text: String,
     /// The innermost line in the loaded file, from 1.
@@ -364,7 +364,7 @@ pub enum ComparerRequest {
         /// The number of the runner that made them. Its buffer stays open.
         owner: u64,
         /// The slots with their results; earlier results in the same slot are dropped.
-        kept: Vec<(u32, Exported)>,
+        kept: Vec<(u32, ExportedResults)>,
     },
     /// Close the buffers of runners that have ended. The reply is [`ComparerReply::Done`].
     Leave {

@@ -1,14 +1,14 @@
 //! Shapes, strides, offsets and integer arguments of a recorded call at other sizes and in other layouts.
 
-use super::runner::{Inputs, Layout, Values};
-use super::workload::{Source, TensorSpec, Value, Workload};
+use super::runner::{FloatContents, Inputs, Layout};
+use super::workload::{ArgumentValue, TensorSpec, Workload, WorkloadSource};
 
 /// The padding of rows in [`Layout::Sliced`], in elements; it keeps rows of every type aligned.
 const PADDING: i64 = 16;
 
 /// The place of a tensor in its storage.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Placed {
+pub struct StorageLayout {
     /// Sizes.
     pub shape: Vec<i64>,
     /// Strides, in elements.
@@ -17,7 +17,7 @@ pub struct Placed {
     pub offset: i64,
 }
 
-impl Placed {
+impl StorageLayout {
     /// The number of elements of the storage up to the last one that is used.
     #[must_use]
     pub fn extent(&self) -> i64 {
@@ -40,11 +40,11 @@ impl Placed {
 
 /// The sizes of a recorded call and their replacements.
 #[derive(Debug)]
-pub struct Sizes<'a> {
+pub struct CallSizes<'a> {
     pub(super) specs: Vec<&'a TensorSpec>,
     integers: Vec<i64>,
     mutated: &'a [usize],
-    source: Source,
+    source: WorkloadSource,
     pub(super) resize: &'a [(i64, i64)],
     layout: Layout,
     /// The seed of varied contents; `None` keeps the recorded ones.
@@ -52,7 +52,7 @@ pub struct Sizes<'a> {
     pub(super) is_skewed: bool,
 }
 
-impl<'a> Sizes<'a> {
+impl<'a> CallSizes<'a> {
     /// The sizes of `workload` as `inputs` changes them.
     #[must_use]
     pub fn new(workload: &'a Workload, inputs: &'a Inputs) -> Self {
@@ -66,7 +66,7 @@ impl<'a> Sizes<'a> {
             resize: if workload.is_resizable() { &inputs.resize } else { &[] },
             layout: inputs.layout,
             varied: inputs.varied.then_some(inputs.seed),
-            is_skewed: inputs.values == Values::Skewed,
+            is_skewed: inputs.values == FloatContents::Skewed,
         }
     }
 
@@ -76,16 +76,16 @@ impl<'a> Sizes<'a> {
 
     /// The place of a tensor at its new size and in its new layout.
     #[must_use]
-    pub fn place(&self, spec: &TensorSpec) -> Placed {
+    pub fn place(&self, spec: &TensorSpec) -> StorageLayout {
         let resized = self.resized(spec);
         self.laid_out(spec, &resized).unwrap_or(resized)
     }
 
     /// The place of a tensor at its new size: dense dimensions stay dense, and gaps are scaled with the dimension.
-    fn resized(&self, spec: &TensorSpec) -> Placed {
+    fn resized(&self, spec: &TensorSpec) -> StorageLayout {
         let shape: Vec<i64> = spec.shape.iter().map(|&size| self.size(size)).collect();
         if self.resize.is_empty() {
-            return Placed { shape, stride: spec.stride.clone(), offset: spec.offset };
+            return StorageLayout { shape, stride: spec.stride.clone(), offset: spec.offset };
         }
         let mut order: Vec<usize> = (0..shape.len()).filter(|&dim| spec.stride[dim] != 0).collect();
         order.sort_by_key(|&dim| (spec.stride[dim], spec.shape[dim], std::cmp::Reverse(dim)));
@@ -104,7 +104,7 @@ impl<'a> Sizes<'a> {
             (old, new) = (recorded * spec.shape[dim].max(1), stride[dim] * shape[dim].max(1));
         }
         let offset = self.offset(spec, &shape, &stride);
-        Placed { shape, stride, offset }
+        StorageLayout { shape, stride, offset }
     }
 
     /// The offset at the new size. It is split into steps along each dimension, and multiples of a size are scaled.
@@ -123,21 +123,21 @@ impl<'a> Sizes<'a> {
     }
 
     /// The place in the requested layout; `None` if the tensor must keep its own.
-    fn laid_out(&self, spec: &TensorSpec, placed: &Placed) -> Option<Placed> {
+    fn laid_out(&self, spec: &TensorSpec, placed: &StorageLayout) -> Option<StorageLayout> {
         let rank = placed.shape.len();
         let is_alone = self.specs.iter().all(|other| other.storage != spec.storage || other.id == spec.id);
         if self.layout == Layout::Recorded || !is_alone || rank == 0 || placed.shape.contains(&0) {
             return None;
         }
         if self.layout == Layout::Shifted {
-            return Some(Placed { offset: placed.offset + 1, ..placed.clone() });
+            return Some(StorageLayout { offset: placed.offset + 1, ..placed.clone() });
         }
         // A kernel that is launched by itself gets strides as plain integers, which would not change with the layout.
-        if self.source == Source::Launch {
+        if self.source == WorkloadSource::Launch {
             return None;
         }
         if self.layout == Layout::Gapped {
-            return (rank == 1).then(|| Placed { shape: placed.shape.clone(), stride: vec![2], offset: 0 });
+            return (rank == 1).then(|| StorageLayout { shape: placed.shape.clone(), stride: vec![2], offset: 0 });
         }
         if rank < 2 || self.is_stride_passed(spec) {
             return None;
@@ -158,7 +158,9 @@ impl<'a> Sizes<'a> {
                 contiguous(&padded)
             }
             // Rows that share memory cannot be written separately, and a call from a comment may write any tensor.
-            Layout::Expanded if self.mutated.contains(&spec.id) || self.source == Source::Comment => return None,
+            Layout::Expanded if self.mutated.contains(&spec.id) || self.source == WorkloadSource::Comment => {
+                return None;
+            }
             Layout::Expanded => {
                 let mut stride = contiguous(&[&[1], &placed.shape[1..]].concat());
                 stride[0] = 0;
@@ -166,7 +168,7 @@ impl<'a> Sizes<'a> {
             }
             Layout::Recorded | Layout::Shifted | Layout::Gapped => return None,
         };
-        Some(Placed { shape: placed.shape.clone(), stride, offset: 0 })
+        Some(StorageLayout { shape: placed.shape.clone(), stride, offset: 0 })
     }
 
     /// Whether an integer argument may be one of its strides, which would not change with the layout.
@@ -220,9 +222,9 @@ impl<'a> Sizes<'a> {
     }
 }
 
-fn collect(value: &Value, integers: &mut Vec<i64>) {
+fn collect(value: &ArgumentValue, integers: &mut Vec<i64>) {
     match value {
-        Value::Int(value) => integers.push(*value),
+        ArgumentValue::Int(value) => integers.push(*value),
         other => other.inner().for_each(|item| collect(item, integers)),
     }
 }
@@ -239,7 +241,7 @@ pub fn contiguous(shape: &[i64]) -> Vec<i64> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::workload::Data;
+    use super::super::workload::TensorContents;
     use super::*;
 
     fn tensor(id: usize, storage: usize, shape: &[i64], stride: &[i64], offset: i64) -> TensorSpec {
@@ -248,15 +250,15 @@ mod tests {
     }
 
     fn call(specs: Vec<TensorSpec>, integers: &[i64]) -> Workload {
-        let tensors = specs.into_iter().map(Value::Tensor);
-        let args = tensors.chain(integers.iter().map(|&value| Value::Int(value))).collect();
+        let tensors = specs.into_iter().map(ArgumentValue::Tensor);
+        let args = tensors.chain(integers.iter().map(|&value| ArgumentValue::Int(value))).collect();
         Workload { args, ..Workload::default() }
     }
 
     fn placed(workload: &Workload, inputs: &Inputs) -> Vec<(Vec<i64>, Vec<i64>, i64)> {
-        let sizes = Sizes::new(workload, inputs);
+        let sizes = CallSizes::new(workload, inputs);
         let of = |spec: &TensorSpec| {
-            let Placed { shape, stride, offset } = sizes.place(spec);
+            let StorageLayout { shape, stride, offset } = sizes.place(spec);
             (shape, stride, offset)
         };
         workload.specs().into_iter().map(of).collect()
@@ -297,7 +299,7 @@ mod tests {
     fn integers_follow_sizes_strides_and_products() {
         let workload = call(vec![tensor(0, 0, &[8, 100, 64], &[12800, 128, 1], 0)], &[]);
         let inputs = resize(&[(100, 97), (64, 32)]);
-        let sizes = Sizes::new(&workload, &inputs);
+        let sizes = CallSizes::new(&workload, &inputs);
         for (value, expected) in [
             (100, 97),
             (8, 8),
@@ -314,7 +316,7 @@ mod tests {
         }
         // 64 is a size that stays and a stride that changes, so its meaning is ambiguous.
         let workload = call(vec![tensor(0, 0, &[64], &[1], 0), tensor(1, 1, &[5, 32], &[64, 1], 0)], &[64]);
-        assert_eq!(Sizes::new(&workload, &resize(&[(32, 16)])).integer(64), 64);
+        assert_eq!(CallSizes::new(&workload, &resize(&[(32, 16)])).integer(64), 64);
     }
 
     #[test]
@@ -329,7 +331,7 @@ mod tests {
         assert_eq!(one(&workload, Layout::Shifted), (vec![4, 6], vec![6, 1], 1));
         assert_eq!(placed(&workload, &with(Layout::Transposed))[1], (vec![6], vec![1], 0));
         // A kernel that is launched by itself does not get the strides of its tensors.
-        let launch = Workload { source: Source::Launch, ..workload.clone() };
+        let launch = Workload { source: WorkloadSource::Launch, ..workload.clone() };
         assert_eq!(one(&launch, Layout::Transposed), (vec![4, 6], vec![6, 1], 0));
         let changed = Workload { mutated: vec![0], ..workload };
         assert_eq!(one(&changed, Layout::Expanded), (vec![4, 6], vec![6, 1], 0));
@@ -340,22 +342,22 @@ mod tests {
     #[test]
     fn indices_stay_inside_of_what_they_point_into() {
         let integers = |values: &[i64]| TensorSpec {
-            data: Data::Integers(values.to_vec()),
+            data: TensorContents::Integers(values.to_vec()),
             ..tensor(0, 0, &[values.len() as i64], &[1], 0)
         };
         let of = |spec: TensorSpec, inputs: &Inputs| {
             let workload = call(vec![spec.clone()], &[]);
-            let sizes = Sizes::new(&workload, inputs);
+            let sizes = CallSizes::new(&workload, inputs);
             sizes.data(&spec, &sizes.place(&spec))
         };
         let inputs = resize(&[(300, 290), (4, 6)]);
-        assert_eq!(of(integers(&[0, 100, 300]), &inputs), Data::Integers(vec![0, 96, 290]));
-        assert_eq!(of(integers(&[299, 5, 290]), &inputs), Data::Integers(vec![9, 5, 0]));
-        assert_eq!(of(integers(&[7, 5, 9]), &inputs), Data::Integers(vec![7, 5, 9]));
+        assert_eq!(of(integers(&[0, 100, 300]), &inputs), TensorContents::Integers(vec![0, 96, 290]));
+        assert_eq!(of(integers(&[299, 5, 290]), &inputs), TensorContents::Integers(vec![9, 5, 0]));
+        assert_eq!(of(integers(&[7, 5, 9]), &inputs), TensorContents::Integers(vec![7, 5, 9]));
         // The number of indices is itself a replaced size, so new ones are drawn from their range.
-        let sorted = Data::Range { low: 0, high: 290, sorted: true, zeros: 0.0 };
+        let sorted = TensorContents::Range { low: 0, high: 290, sorted: true, zeros: 0.0 };
         assert_eq!(of(integers(&[0, 100, 200, 300]), &inputs), sorted);
-        let floats = TensorSpec { data: Data::Floats(vec![1.0; 4]), ..tensor(0, 0, &[4], &[1], 0) };
-        assert_eq!(of(floats, &inputs), Data::normal(1.0, 0.0, 1.0, 1.0));
+        let floats = TensorSpec { data: TensorContents::Floats(vec![1.0; 4]), ..tensor(0, 0, &[4], &[1], 0) };
+        assert_eq!(of(floats, &inputs), TensorContents::normal(1.0, 0.0, 1.0, 1.0));
     }
 }

@@ -4,27 +4,27 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::Environment;
+use super::RuntimeVersions;
 
 /// An entry call: what to run to exercise a kernel.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Workload {
     /// Where it comes from, which also determines how it is replayed.
     #[serde(default)]
-    pub source: Source,
+    pub source: WorkloadSource,
     /// The file of the entry, absolute.
     pub file: PathBuf,
     /// The function's `qualname`; `Fn.apply` for an autograd function, the kernel's name for a launch.
     pub entry: String,
     /// Positional arguments.
-    pub args: Vec<Value>,
+    pub args: Vec<ArgumentValue>,
     /// Keyword arguments.
-    pub kwargs: Vec<(String, Value)>,
+    pub kwargs: Vec<(String, ArgumentValue)>,
     /// Indices of the distinct tensors (in order of first appearance) that the call changed.
     pub mutated: Vec<usize>,
     /// The launches inside the call, in order.
     pub launches: Vec<LaunchRecord>,
-    /// The grid of a launch, as expressions of its arguments ([`super::Grid`]); empty if it consists of numbers or if
+    /// The grid of a launch, as expressions of its arguments ([`super::GridExpr`]); empty if it consists of numbers or if
     /// this is no launch.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub grid: Vec<String>,
@@ -34,7 +34,7 @@ pub struct Workload {
     /// How often a call of these shapes was seen.
     pub count: u64,
     /// The software versions and the device of the recording.
-    pub environment: Environment,
+    pub environment: RuntimeVersions,
     /// Whether gradients were computed through what it returned; their launches are among [`Self::launches`].
     #[serde(default)]
     pub gradients: bool,
@@ -49,7 +49,7 @@ pub struct Workload {
 /// Where a workload comes from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Source {
+pub enum WorkloadSource {
     /// A recorded call of a function.
     #[default]
     Recorded,
@@ -71,10 +71,10 @@ pub struct LaunchRecord {
     pub grid: Vec<i64>,
     /// Keyword arguments that are plain values: constexprs and launch options, including those of the configuration
     /// that an autotuner chose.
-    pub keywords: Vec<(String, Value)>,
+    pub keywords: Vec<(String, ArgumentValue)>,
     /// The arguments of the kernel's parameters, by name.
     #[serde(default)]
-    pub arguments: Vec<(String, Value)>,
+    pub arguments: Vec<(String, ArgumentValue)>,
 }
 
 /// A launch that raised an exception during a recording.
@@ -94,7 +94,7 @@ impl FailedLaunch {
 /// A value of an argument.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Value {
+pub enum ArgumentValue {
     /// `None`
     None,
     /// `True` or `False`.
@@ -116,15 +116,15 @@ pub enum Value {
     /// A tensor argument of a launch, of which only the element type is kept, without the `torch.`.
     Pointer(String),
     /// A list.
-    List(Vec<Value>),
+    List(Vec<ArgumentValue>),
     /// A tuple.
-    Tuple(Vec<Value>),
+    Tuple(Vec<ArgumentValue>),
     /// A dictionary, in its order.
-    Dict(Vec<(Value, Value)>),
+    Dict(Vec<(ArgumentValue, ArgumentValue)>),
     /// A set.
-    Set(Vec<Value>),
+    Set(Vec<ArgumentValue>),
     /// `slice(start, stop, step)`.
-    Slice(Vec<Value>),
+    Slice(Vec<ArgumentValue>),
     /// A member of a module: a function, a class, a member of an enumeration, a type of Triton.
     Global(Reference),
     /// An instance of a named tuple class.
@@ -132,21 +132,21 @@ pub enum Value {
         /// The class.
         class: Reference,
         /// The fields, in order.
-        items: Vec<Value>,
+        items: Vec<ArgumentValue>,
     },
     /// A value that its class constructs from arguments: a `range`, a `torch.Size`, a numpy scalar.
     Made {
         /// The class.
         class: Reference,
         /// The arguments of the constructor.
-        parts: Vec<Value>,
+        parts: Vec<ArgumentValue>,
     },
     /// An object that consists of its class and its attributes: a data class, a module of torch.
     Object {
         /// The class.
         class: Reference,
         /// The contents of its `__dict__` and its slots.
-        state: Vec<(String, Value)>,
+        state: Vec<(String, ArgumentValue)>,
     },
     /// Any other value, by the name of its type; the call cannot be replayed.
     Opaque(String),
@@ -189,13 +189,13 @@ pub struct TensorSpec {
     #[serde(default)]
     pub is_parameter: bool,
     /// Its contents or their distribution.
-    pub data: Data,
+    pub data: TensorContents,
 }
 
 /// The contents of a tensor or their distribution. A dimension of stride 0 counts as one element.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Data {
+pub enum TensorContents {
     /// Normally distributed floats, clamped to `low` and `high`. For complex numbers this is about their parts.
     Normal {
         /// Mean.
@@ -214,7 +214,7 @@ pub enum Data {
         infinite: f64,
         /// A further property of the floats.
         #[serde(default)]
-        kind: Kind,
+        kind: FloatDistribution,
     },
     /// These floats, in the order of the elements.
     Floats(#[serde(with = "floats::many")] Vec<f64>),
@@ -238,7 +238,7 @@ pub enum Data {
 /// A property of the floats of a tensor.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Kind {
+pub enum FloatDistribution {
     /// No known property.
     #[default]
     General,
@@ -250,17 +250,17 @@ pub enum Kind {
     Probabilities,
 }
 
-impl Default for Data {
+impl Default for TensorContents {
     fn default() -> Self {
         Self::normal(0.0, 1.0, -4.0, 4.0)
     }
 }
 
-impl Data {
+impl TensorContents {
     /// Floats without a known property.
     #[must_use]
     pub fn normal(mean: f64, std: f64, low: f64, high: f64) -> Self {
-        Self::Normal { mean, std, low, high, zeros: 0.0, infinite: 0.0, kind: Kind::General }
+        Self::Normal { mean, std, low, high, zeros: 0.0, infinite: 0.0, kind: FloatDistribution::General }
     }
 
     /// Integers without a known order or share of zeros.
@@ -270,7 +270,7 @@ impl Data {
     }
 }
 
-impl Value {
+impl ArgumentValue {
     /// Why the value cannot be created again, if it cannot.
     #[must_use]
     pub fn obstacle(&self) -> Option<String> {
@@ -314,7 +314,7 @@ impl Value {
 
 impl Workload {
     /// All arguments, positional first.
-    pub fn values(&self) -> impl Iterator<Item = &Value> {
+    pub fn values(&self) -> impl Iterator<Item = &ArgumentValue> {
         self.args.iter().chain(self.kwargs.iter().map(|(_, value)| value))
     }
 
@@ -332,7 +332,7 @@ impl Workload {
         if self.entry.contains("<locals>") {
             return Some("it is defined inside another function".to_owned());
         }
-        let of_arguments = || self.values().find_map(Value::obstacle);
+        let of_arguments = || self.values().find_map(ArgumentValue::obstacle);
         self.blocked.clone().or_else(of_arguments).or_else(|| self.spread())
     }
 
@@ -348,9 +348,9 @@ impl Workload {
     #[must_use]
     pub fn is_resizable(&self) -> bool {
         match self.source {
-            Source::Recorded | Source::Comment => true,
-            Source::Launch => !self.grid.is_empty(),
-            Source::KernelBench => false,
+            WorkloadSource::Recorded | WorkloadSource::Comment => true,
+            WorkloadSource::Launch => !self.grid.is_empty(),
+            WorkloadSource::KernelBench => false,
         }
     }
 
@@ -420,66 +420,43 @@ mod floats {
     }
 }
 
-/// The configuration of the recorder for one command.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct RecordConfig {
-    /// The functions to record, which contain launches.
-    pub entries: Vec<EntryPoint>,
-    /// The index of the entry that the user named; its calls are kept even without tensors.
-    #[serde(default)]
-    pub wanted: Option<usize>,
-    /// The root of the workspace. Launches of its kernels outside all entries are recorded by themselves.
-    pub workspace: PathBuf,
-    /// The folder for the recorded workloads, one JSON file each.
-    pub output: PathBuf,
-    /// The greatest number of distinct calls per entry.
-    pub distinct: usize,
-    /// The name of the device on which the command will run.
-    pub device: String,
-}
-
-/// A function to record.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct EntryPoint {
-    /// The function's file, absolute.
-    pub file: PathBuf,
-    /// The function's `qualname`.
-    pub qualname: String,
-    /// The line of its `def`, from 1.
-    pub line: usize,
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn numbers_that_json_lacks_survive() {
-        let values = Value::Tuple(vec![
-            Value::Float(f64::NEG_INFINITY),
-            Value::Complex(vec![1.5, f64::INFINITY]),
-            Value::Tensor(TensorSpec { data: Data::Floats(vec![1e-300, f64::INFINITY]), ..TensorSpec::default() }),
+        let values = ArgumentValue::Tuple(vec![
+            ArgumentValue::Float(f64::NEG_INFINITY),
+            ArgumentValue::Complex(vec![1.5, f64::INFINITY]),
+            ArgumentValue::Tensor(TensorSpec {
+                data: TensorContents::Floats(vec![1e-300, f64::INFINITY]),
+                ..TensorSpec::default()
+            }),
         ]);
         let text = serde_json::to_string(&values).unwrap();
-        assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), values);
-        let nan = serde_json::to_string(&Value::Float(f64::NAN)).unwrap();
-        assert!(matches!(serde_json::from_str(&nan).unwrap(), Value::Float(value) if value.is_nan()));
+        assert_eq!(serde_json::from_str::<ArgumentValue>(&text).unwrap(), values);
+        let nan = serde_json::to_string(&ArgumentValue::Float(f64::NAN)).unwrap();
+        assert!(matches!(serde_json::from_str(&nan).unwrap(), ArgumentValue::Float(value) if value.is_nan()));
     }
 
     #[test]
     fn what_cannot_be_run_again_says_why() {
         let of = |value| Workload { entry: "f".to_owned(), args: vec![value], ..Workload::default() }.obstacle();
-        assert_eq!(of(Value::Int(1)), None);
-        let opaque = Value::Dict(vec![(Value::Int(1), Value::List(vec![Value::Opaque("io.File".to_owned())]))]);
+        assert_eq!(of(ArgumentValue::Int(1)), None);
+        let opaque = ArgumentValue::Dict(vec![(
+            ArgumentValue::Int(1),
+            ArgumentValue::List(vec![ArgumentValue::Opaque("io.File".to_owned())]),
+        )]);
         assert_eq!(of(opaque).unwrap(), "an argument of type `io.File`");
         let local = Reference { path: "f.<locals>.Local".to_owned(), ..Reference::default() };
-        let object = Value::Object { class: local, state: Vec::new() };
+        let object = ArgumentValue::Object { class: local, state: Vec::new() };
         assert_eq!(of(object).unwrap(), "`f.<locals>.Local` is defined inside a function");
         let on = |device_index| {
-            Value::Tensor(TensorSpec { device: "cuda".to_owned(), device_index, ..TensorSpec::default() })
+            ArgumentValue::Tensor(TensorSpec { device: "cuda".to_owned(), device_index, ..TensorSpec::default() })
         };
-        assert_eq!(of(Value::Tuple(vec![on(1), on(1)])), None);
-        assert_eq!(of(Value::Tuple(vec![on(1), on(0)])).unwrap(), "its tensors lie on several GPUs");
+        assert_eq!(of(ArgumentValue::Tuple(vec![on(1), on(1)])), None);
+        assert_eq!(of(ArgumentValue::Tuple(vec![on(1), on(0)])).unwrap(), "its tensors lie on several GPUs");
     }
 
     /// Recordings of older releases can still be read.
@@ -490,7 +467,7 @@ mod tests {
             "kwargs":[],"mutated":[],"launches":[],"count":1,
             "environment":{"python":"","torch":"","triton":"","device":"","driver":""}}"#;
         let read: Workload = serde_json::from_str(old).unwrap();
-        assert_eq!(read.source, Source::Recorded);
-        assert!(matches!(&read.args[0], Value::Tensor(spec) if spec.data == Data::range(0, 3)));
+        assert_eq!(read.source, WorkloadSource::Recorded);
+        assert!(matches!(&read.args[0], ArgumentValue::Tensor(spec) if spec.data == TensorContents::range(0, 3)));
     }
 }

@@ -7,13 +7,13 @@ use rustc_hash::FxHashMap;
 
 use model::analysis::constants::{self, binary};
 use model::analysis::flow::live;
-use model::analysis::launches::{self, Passed, Setting, certainly_launched, passed};
-use model::analysis::types::Kind;
+use model::analysis::launches::{self, ArgumentSource, LaunchVariant, certainly_launched, passed};
+use model::analysis::types::ProblemKind;
 use model::kernel::ast::{Call, Expr, ExprKind, Stmt, StmtKind, walk_expressions, walk_statements};
 use model::kernel::{Kernel, Module, Param};
 use model::syntax::Span;
 
-use super::{Context, Declaration, Diagnostic, Edit, Findings, Rule, Severity, language, rewrite};
+use super::{Declaration, Diagnostic, Edit, Findings, Rule, RuleContext, Severity, fix_edits, language};
 
 pub(super) static RULE: Rule = Rule {
     declaration: Declaration {
@@ -65,10 +65,10 @@ struct Kinds<'a> {
     bindings: RefCell<FxHashMap<&'a str, Rc<[Binding<'a>]>>>,
 }
 
-fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
+fn check(context: &RuleContext<'_>, findings: &mut Findings<'_>) {
     let found = context.in_kernels(&RULE, |kernel| by_bounds(context, kernel));
     let covered = |span: Span| found.iter().any(|known| span.contains(known.span));
-    let inferred = language::problems(context, &[Kind::Arange]).into_iter();
+    let inferred = language::problems(context, &[ProblemKind::Arange]).into_iter();
     let inferred = inferred.filter(|problem| !covered(problem.span) && is_certain(context, problem.span));
     let inferred: Vec<Diagnostic> = inferred.map(|problem| language::diagnostic(&RULE.declaration, problem)).collect();
     findings.extend(found);
@@ -77,8 +77,8 @@ fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
 
 /// Whether a call of `tl.arange` is certainly Triton's, and takes no name that is declared (`M: tl.constexpr`) before it
 /// is assigned.
-fn is_certain(context: &Context<'_>, span: Span) -> bool {
-    let Some((kernel, call)) = rewrite::call_at(context, span) else { return false };
+fn is_certain(context: &RuleContext<'_>, span: Span) -> bool {
+    let Some((kernel, call)) = fix_edits::call_at(context, span) else { return false };
     let mut declared = false;
     walk_statements(&kernel.body, &mut |stmt| {
         if let StmtKind::Assign { targets, annotation: Some(_), value: None } = &stmt.kind {
@@ -90,7 +90,7 @@ fn is_certain(context: &Context<'_>, span: Span) -> bool {
 }
 
 /// The findings from the bounds themselves and the launches, which give more detail than the types do.
-fn by_bounds(context: &Context<'_>, kernel: &Kernel) -> Vec<Diagnostic> {
+fn by_bounds(context: &RuleContext<'_>, kernel: &Kernel) -> Vec<Diagnostic> {
     let module = context.module;
     let mut calls = Vec::new();
     if !kernel.has_error {
@@ -116,9 +116,9 @@ fn by_bounds(context: &Context<'_>, kernel: &Kernel) -> Vec<Diagnostic> {
 }
 
 fn check_call<'a>(
-    context: &Context<'_>,
+    context: &RuleContext<'_>,
     kinds: &Kinds<'a>,
-    settings: &[Setting<'_>],
+    settings: &[LaunchVariant<'_>],
     expr: &Expr,
     call: &'a Call,
 ) -> Option<Diagnostic> {
@@ -189,7 +189,9 @@ fn is_conditional(body: &[Stmt], span: Span) -> bool {
     walk_statements(body, &mut |stmt| {
         found |= stmt.span.contains(span)
             && match &stmt.kind {
-                StmtKind::If { branches, .. } => branches.iter().any(|(test, _)| constants::truth(test).is_none()),
+                StmtKind::If { branches, .. } => {
+                    branches.iter().any(|(test, _)| constants::constant_truth(test).is_none())
+                }
                 StmtKind::Block(_) | StmtKind::While { .. } => true,
                 _ => stmt.exprs().into_iter().any(|expr| within_choice(expr, span)),
             };
@@ -203,7 +205,7 @@ fn within_choice(expr: &Expr, span: Span) -> bool {
     found
 }
 
-fn not_constexpr<'a>(context: &Context<'_>, kinds: &Kinds<'a>, bound: &Expr, kind: Bound<'a>) -> Diagnostic {
+fn not_constexpr<'a>(context: &RuleContext<'_>, kinds: &Kinds<'a>, bound: &Expr, kind: Bound<'a>) -> Diagnostic {
     let written = context.source.slice(bound.span);
     let what = match kind {
         Bound::Param(param) => format!("`{}` is an argument at run time", param.name),
@@ -240,7 +242,7 @@ enum Binding<'a> {
 }
 
 impl<'a> Kinds<'a> {
-    fn of(&self, expr: &'a Expr, setting: Option<&Setting<'_>>, depth: usize) -> Bound<'a> {
+    fn of(&self, expr: &'a Expr, setting: Option<&LaunchVariant<'_>>, depth: usize) -> Bound<'a> {
         match &expr.kind {
             ExprKind::Int(value) => Bound::Int(*value, None),
             ExprKind::Bool(value) => Bound::Int(i128::from(*value), None),
@@ -272,7 +274,7 @@ impl<'a> Kinds<'a> {
         }
     }
 
-    fn of_name(&self, name: &'a str, setting: Option<&Setting<'_>>, depth: usize) -> Bound<'a> {
+    fn of_name(&self, name: &'a str, setting: Option<&LaunchVariant<'_>>, depth: usize) -> Bound<'a> {
         let bindings =
             Rc::clone(self.bindings.borrow_mut().entry(name).or_insert_with(|| self.bindings_of(name).into()));
         if let Some(param) = self.kernel.param(name) {
@@ -363,9 +365,9 @@ impl<'a> Kinds<'a> {
         self.kernel.plain
             && tuned.all(|(_, value)| certain(value))
             && self.module.launches_of(&self.kernel.name).all(|launch| match passed(launch, self.kernel, name) {
-                Passed::Argument(value) => certain(value),
-                Passed::Omitted => default(),
-                Passed::Unknown => false,
+                ArgumentSource::Argument(value) => certain(value),
+                ArgumentSource::Omitted => default(),
+                ArgumentSource::Unknown => false,
             })
     }
 

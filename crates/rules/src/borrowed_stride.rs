@@ -1,13 +1,13 @@
 //! H010: a new tensor addressed with the strides of another one.
 
-use model::analysis::host::{Hosts, Names};
-use model::analysis::launches::{Passed, passed};
+use model::analysis::host::{HostNames, Hosts};
+use model::analysis::launches::{ArgumentSource, passed};
 use model::analysis::strides::address_parts;
 use model::kernel::Launch;
 use model::kernel::ast::{Expr, ExprKind};
 use model::syntax::Span;
 
-use super::{Context, Declaration, Diagnostic, Edit, Findings, Rule, Severity};
+use super::{Declaration, Diagnostic, Edit, Findings, Rule, RuleContext, Severity};
 
 pub(super) static RULE: Rule = Rule {
     declaration: Declaration {
@@ -90,7 +90,7 @@ Makes the argument contiguous at the launch.
     check,
 };
 
-fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
+fn check(context: &RuleContext<'_>, findings: &mut Findings<'_>) {
     let text = context.source.text();
     if !text.contains(".stride(") || text.contains("contiguous") {
         return;
@@ -101,15 +101,15 @@ fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
     }
 }
 
-fn look<'a>(context: &Context<'a>, launch: &'a Launch, names: &Names<'a>) -> Option<Diagnostic> {
+fn look<'a>(context: &RuleContext<'a>, launch: &'a Launch, names: &HostNames<'a>) -> Option<Diagnostic> {
     let module = context.module;
     let kernel = launch.kernel.as_deref().and_then(|name| module.kernel(name)).filter(|kernel| !kernel.has_error)?;
     let given: Vec<(&str, &Expr)> = kernel
         .params
         .iter()
         .filter_map(|param| match passed(launch, kernel, &param.name) {
-            Passed::Argument(value) => Some((param.name.as_str(), value)),
-            Passed::Omitted | Passed::Unknown => None,
+            ArgumentSource::Argument(value) => Some((param.name.as_str(), value)),
+            ArgumentSource::Omitted | ArgumentSource::Unknown => None,
         })
         .collect();
     // The parameters for which strides are passed, with the tensors of the strides.
@@ -144,9 +144,9 @@ fn look<'a>(context: &Context<'a>, launch: &'a Launch, names: &Names<'a>) -> Opt
 }
 
 fn report<'a>(
-    context: &Context<'_>,
+    context: &RuleContext<'_>,
     launch: &Launch,
-    names: &Names<'a>,
+    names: &HostNames<'a>,
     (tensor, owner): (&str, &str),
     argument: &Expr,
 ) -> Diagnostic {
@@ -181,7 +181,7 @@ fn stride_of(expr: &Expr) -> Option<&str> {
 }
 
 /// Whether a name is bound once, to a new contiguous tensor.
-fn is_new(names: &Names<'_>, name: &str) -> bool {
+fn is_new(names: &HostNames<'_>, name: &str) -> bool {
     let made = names.value(name).and_then(Expr::as_call);
     made.is_some_and(|call| {
         let plain = call.args.iter().all(|arg| arg.keyword.as_ref().is_none_or(|(name, _)| name != "memory_format"));

@@ -3,8 +3,8 @@
 use model::kernel::ast::{Expr, ExprKind, walk_expressions};
 use model::syntax::Source;
 
-use super::reader::{Reader, find};
-use super::{Context, Declaration, Diagnostic, Findings, Rule, Severity};
+use super::formula_reader::{FormulaReader, find};
+use super::{Declaration, Diagnostic, Findings, Rule, RuleContext, Severity};
 
 pub(super) static RULE: Rule = Rule {
     declaration: Declaration {
@@ -19,7 +19,7 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
+fn check(context: &RuleContext<'_>, findings: &mut Findings<'_>) {
     let message = "where the mean is large beside the spread, the two cancel, and what is left is rounding error, \
                    which may be negative; sum `(x - mean) * (x - mean)` in a second pass, or use Welford's method";
     findings.extend(find(context, &RULE, &|_| true, |reader| {
@@ -33,7 +33,7 @@ fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
     }));
 }
 
-impl<'a> Reader<'a> {
+impl<'a> FormulaReader<'a> {
     /// `a / n - m * m` where `m` is `b / n`.
     fn is_difference(&self, expr: &'a Expr, source: &'a Source) -> bool {
         let ExprKind::Binary { op, left, right } = &expr.kind else { return false };

@@ -4,7 +4,7 @@ use model::kernel::ast::{StmtKind, walk_expressions, walk_statements};
 use model::kernel::{Kernel, Module};
 use model::syntax::Span;
 
-use super::{Context, Declaration, Diagnostic, Findings, Rule, Severity, scope};
+use super::{Declaration, Diagnostic, Findings, Rule, RuleContext, Severity, scope};
 
 pub(super) static RULE: Rule = Rule {
     declaration: Declaration {
@@ -67,7 +67,7 @@ About globals that are not `tl.constexpr`: Triton refuses most of those in kerne
     check,
 };
 
-fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
+fn check(context: &RuleContext<'_>, findings: &mut Findings<'_>) {
     let (module, text) = (context.module, context.source.text());
     if !text.contains("global ") {
         return;
@@ -107,7 +107,7 @@ fn reads(kernel: &Kernel, name: &str) -> bool {
 }
 
 /// Where the function around `at` first assigns to `name`.
-fn assigned(context: &Context<'_>, at: usize, name: &str) -> Option<Span> {
+fn assigned(context: &RuleContext<'_>, at: usize, name: &str) -> Option<Span> {
     let function = Module::function_around(context.source, at)?;
     let mut found = None;
     walk_statements(&function.body, &mut |stmt| {

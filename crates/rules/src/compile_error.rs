@@ -1,8 +1,8 @@
 //! C001: errors of Triton's own front end.
 
-use model::analysis::verdict::{Outcome, Verdict};
+use model::analysis::verdict::{FrontEndOutcome, FrontEndVerdict};
 
-use super::{Context, Declaration, Diagnostic, Findings, Rule, Severity};
+use super::{Declaration, Diagnostic, Findings, Rule, RuleContext, Severity};
 
 pub(super) static RULE: Rule = Rule {
     declaration: Declaration {
@@ -17,10 +17,10 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
+fn check(context: &RuleContext<'_>, findings: &mut Findings<'_>) {
     for kernel in &context.module.kernels {
-        let Some(verdict) = Verdict::of(kernel) else { continue };
-        let Outcome::Refused { span, message, related } = &verdict.outcome else { continue };
+        let Some(verdict) = FrontEndVerdict::of(kernel) else { continue };
+        let FrontEndOutcome::Refused { span, message, related } = &verdict.outcome else { continue };
         let found = Diagnostic::new(&RULE.declaration, *span, message.as_str());
         let explained = |found: Diagnostic, (span, message): &(_, String)| found.with_related(*span, message.as_str());
         findings.push(related.iter().fold(found, explained));

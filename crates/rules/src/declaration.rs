@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::engine::{Context, Findings};
+use super::engine::{Findings, RuleContext};
 
 /// A lint rule: its declaration and its check.
 #[derive(Debug)]
@@ -12,7 +12,7 @@ pub struct Rule {
     /// The code, name, severity and documentation of the rule.
     pub declaration: Declaration,
     /// Checks one file and reports its findings. It reports nothing where facts are unknown.
-    pub check: fn(&Context<'_>, &mut Findings<'_>),
+    pub check: fn(&RuleContext<'_>, &mut Findings<'_>),
 }
 
 /// The metadata and documentation of a rule.
@@ -38,7 +38,7 @@ pub struct Declaration {
 
 /// The families of rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Family {
+pub enum RuleFamily {
     /// Code that Triton will reject.
     Language,
     /// Masks, bounds, lanes, aliasing, int32 offsets.
@@ -73,15 +73,15 @@ pub enum Severity {
 impl Declaration {
     /// The family that the letter of the code names.
     #[must_use]
-    pub fn family(&self) -> Family {
+    pub fn family(&self) -> RuleFamily {
         match self.code.as_bytes()[0] {
-            b'L' => Family::Language,
-            b'M' => Family::Memory,
-            b'N' => Family::Numerics,
-            b'H' => Family::Host,
-            b'P' => Family::Performance,
-            b'S' => Family::Skill,
-            _ => Family::Compiler,
+            b'L' => RuleFamily::Language,
+            b'M' => RuleFamily::Memory,
+            b'N' => RuleFamily::Numerics,
+            b'H' => RuleFamily::Host,
+            b'P' => RuleFamily::Performance,
+            b'S' => RuleFamily::Skill,
+            _ => RuleFamily::Compiler,
         }
     }
 
@@ -109,7 +109,7 @@ impl fmt::Display for Severity {
     }
 }
 
-impl fmt::Display for Family {
+impl fmt::Display for RuleFamily {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Language => "language",

@@ -3,18 +3,18 @@
 use model::analysis::constants::integer;
 use model::analysis::definitions::Definitions;
 use model::analysis::elements;
-use model::analysis::host::{Hosts, Names};
-use model::analysis::launches::{Passed, Setting, passed, settings};
-use model::analysis::tensors::Sizes;
-use model::analysis::types::dtype::Number;
-use model::analysis::types::signature::{self, Signature};
-use model::analysis::types::{Element, Value};
+use model::analysis::host::{HostNames, Hosts};
+use model::analysis::launches::{ArgumentSource, LaunchVariant, passed, settings};
+use model::analysis::tensors::HostSizes;
+use model::analysis::types::dtype::Dtype;
+use model::analysis::types::signature::{self, SignatureComment};
+use model::analysis::types::{AbstractValue, LaneType};
 use model::kernel::ast::{Call, Expr, ExprKind, Stmt, StmtKind, walk_expressions};
 use model::kernel::{Kernel, Launch, Module};
 use model::syntax::Span;
 
 use super::loop_argument::is_bound;
-use super::{Context, Declaration, Diagnostic, Findings, Rule, Severity};
+use super::{Declaration, Diagnostic, Findings, Rule, RuleContext, Severity};
 
 pub(super) static RULE: Rule = Rule {
     declaration: Declaration {
@@ -32,7 +32,7 @@ pub(super) static RULE: Rule = Rule {
 /// The required alignment of strides, in bytes.
 const ALIGNMENT: i128 = 16;
 
-fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
+fn check(context: &RuleContext<'_>, findings: &mut Findings<'_>) {
     let text = context.source.text();
     let (in_kernels, on_hosts) = (text.contains("make_tensor_descriptor"), text.contains("TensorDescriptor"));
     if !in_kernels && !on_hosts || context.is_for_other_compiler() {
@@ -42,8 +42,8 @@ fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
         in_kernel(context, kernel, findings);
     }
     for host in context.module.hosts.iter().filter(|_| on_hosts) {
-        let names = Names::of(context.module, Some(host));
-        let sizes = Sizes::new(context.module, &names);
+        let names = HostNames::of(context.module, Some(host));
+        let sizes = HostSizes::new(context.module, &names);
         walk_expressions(&host.body, &mut |expr| {
             let found = expr.as_call().and_then(|call| on_host(context.module, expr.span, call, &names, &sizes));
             findings.extend(found);
@@ -52,21 +52,21 @@ fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
 }
 
 /// Whether a stride certainly is no multiple of 16 bytes.
-fn is_misaligned(stride: i128, number: Option<Number>) -> bool {
+fn is_misaligned(stride: i128, number: Option<Dtype>) -> bool {
     // No element type is larger than eight bytes.
-    let bytes = number.map_or(8, Number::bytes);
+    let bytes = number.map_or(8, Dtype::bytes);
     stride.checked_mul(i128::from(bytes)).is_some_and(|bytes| bytes % ALIGNMENT != 0)
 }
 
 /// The text for a stride and its element type in a message.
-fn told(stride: i128, number: Option<Number>) -> String {
+fn told(stride: i128, number: Option<Dtype>) -> String {
     match number {
         Some(number) => format!("{stride} elements of `{number}` are {} bytes", stride * i128::from(number.bytes())),
         None => format!("it is {stride}, which is odd"),
     }
 }
 
-fn in_kernel<'a>(context: &Context<'a>, kernel: &'a Kernel, findings: &mut Findings<'_>) {
+fn in_kernel<'a>(context: &RuleContext<'a>, kernel: &'a Kernel, findings: &mut Findings<'_>) {
     let module = context.module;
     let mut calls: Vec<&'a Call> = Vec::new();
     unconditional(&kernel.body, &mut |expr| {
@@ -81,7 +81,7 @@ fn in_kernel<'a>(context: &Context<'a>, kernel: &'a Kernel, findings: &mut Findi
     let comment = signature::of(module, kernel, context.source.text());
     let known = Known { module, kernel, definitions: Definitions::of(kernel), comment: comment.as_ref() };
     let settings = settings(module, kernel);
-    let ways: Vec<Option<&Setting<'_>>> =
+    let ways: Vec<Option<&LaunchVariant<'_>>> =
         settings.iter().map(Some).chain(settings.is_empty().then_some(None)).collect();
     let mut hosts = Hosts::new(module);
     let mut seen: Vec<Span> = Vec::new();
@@ -116,15 +116,15 @@ struct Known<'a, 's> {
     module: &'a Module,
     kernel: &'a Kernel,
     definitions: Definitions<'a>,
-    comment: Option<&'s Signature>,
+    comment: Option<&'s SignatureComment>,
 }
 
 impl<'a> Known<'a, '_> {
     fn look<'n>(
         &self,
         call: &'a Call,
-        way: Option<&Setting<'_>>,
-        site: Option<(&'a Launch, &'n Names<'a>)>,
+        way: Option<&LaunchVariant<'_>>,
+        site: Option<(&'a Launch, &'n HostNames<'a>)>,
     ) -> Option<(Span, String)> {
         let strides = items(self.definitions.behind(call.argument("strides", Some(2))?))?;
         let (_, strides) = strides.split_last()?;
@@ -144,8 +144,8 @@ impl<'a> Known<'a, '_> {
     fn number<'n>(
         &self,
         expr: &'a Expr,
-        way: Option<&Setting<'_>>,
-        site: Option<(&'a Launch, &'n Names<'a>)>,
+        way: Option<&LaunchVariant<'_>>,
+        site: Option<(&'a Launch, &'n HostNames<'a>)>,
         depth: usize,
     ) -> Option<i128> {
         integer(expr, &|name| {
@@ -160,8 +160,8 @@ impl<'a> Known<'a, '_> {
     fn param<'n>(
         &self,
         name: &str,
-        way: Option<&Setting<'_>>,
-        site: Option<(&'a Launch, &'n Names<'a>)>,
+        way: Option<&LaunchVariant<'_>>,
+        site: Option<(&'a Launch, &'n HostNames<'a>)>,
     ) -> Option<i128> {
         let by_setting = || Some(way?.value(name)?.0);
         let by_size = || {
@@ -169,25 +169,27 @@ impl<'a> Known<'a, '_> {
             let is_set =
                 self.kernel.autotune.is_some() || self.kernel.heuristics.as_ref().is_none_or(|names| !names.is_empty());
             match passed(launch, self.kernel, name) {
-                Passed::Argument(value) if !is_set => Sizes::new(self.module, names).integer(value, &|_| None),
+                ArgumentSource::Argument(value) if !is_set => {
+                    HostSizes::new(self.module, names).integer(value, &|_| None)
+                }
                 _ => None,
             }
         };
         self.comment.and_then(|comment| comment.number(name)).or_else(by_setting).or_else(by_size)
     }
 
-    fn element<'n>(&self, base: &'a Expr, site: Option<(&'a Launch, &'n Names<'a>)>) -> Option<Number> {
+    fn element<'n>(&self, base: &'a Expr, site: Option<(&'a Launch, &'n HostNames<'a>)>) -> Option<Dtype> {
         let base = leftmost(self.definitions.behind(base))?;
         match self.comment.and_then(|comment| comment.value(base)) {
-            Some(Value::Tile(tile)) => match tile.element {
-                Element::Pointer(number) => number,
+            Some(AbstractValue::Tile(tile)) => match tile.element {
+                LaneType::Pointer(number) => number,
                 _ => None,
             },
             Some(_) => None,
             None => {
                 let (launch, names) = site?;
                 match passed(launch, self.kernel, base) {
-                    Passed::Argument(value) => elements::element(names, value),
+                    ArgumentSource::Argument(value) => elements::element(names, value),
                     _ => None,
                 }
             }
@@ -218,8 +220,8 @@ fn on_host<'a>(
     module: &'a Module,
     span: Span,
     call: &'a Call,
-    names: &Names<'a>,
-    sizes: &Sizes<'_, 'a>,
+    names: &HostNames<'a>,
+    sizes: &HostSizes<'_, 'a>,
 ) -> Option<Diagnostic> {
     const PATH: &str = "triton.tools.tensor_descriptor.TensorDescriptor";
     let path = module.imports.resolve(&call.func)?.path;

@@ -6,7 +6,7 @@ use model::kernel::Kernel;
 use model::kernel::ast::{Call, Expr, ExprKind};
 use model::syntax::Span;
 
-use super::{Context, Declaration, Diagnostic, Edit, Findings, Rule, Severity};
+use super::{Declaration, Diagnostic, Edit, Findings, Rule, RuleContext, Severity};
 
 pub(super) static RULE: Rule = Rule {
     declaration: Declaration {
@@ -124,11 +124,11 @@ const DTYPES: &[&str] = &[
 /// The dtypes to which no value can be cast.
 const NOT_FOR_CAST: &[&str] = &["pi32_t", "void"];
 
-fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
+fn check(context: &RuleContext<'_>, findings: &mut Findings<'_>) {
     findings.extend(context.in_kernels(&RULE, |kernel| found(context, kernel)));
 }
 
-fn found(context: &Context<'_>, kernel: &Kernel) -> Vec<Diagnostic> {
+fn found(context: &RuleContext<'_>, kernel: &Kernel) -> Vec<Diagnostic> {
     let mut found = Vec::new();
     if !kernel.has_error {
         live(&kernel.body, &mut |stmt| {
@@ -147,7 +147,7 @@ fn found(context: &Context<'_>, kernel: &Kernel) -> Vec<Diagnostic> {
 }
 
 /// The name of the dtype to which `func` certainly refers.
-fn dtype(context: &Context<'_>, kernel: &Kernel, func: &Expr) -> Option<String> {
+fn dtype(context: &RuleContext<'_>, kernel: &Kernel, func: &Expr) -> Option<String> {
     let resolved = context.module.resolve_in(kernel, func)?;
     let name = resolved.path.strip_prefix("triton.language.")?;
     let known = match context.target.lookup(&resolved.path) {
@@ -158,7 +158,7 @@ fn dtype(context: &Context<'_>, kernel: &Kernel, func: &Expr) -> Option<String> 
     (resolved.direct && known).then(|| name.to_owned())
 }
 
-fn report(context: &Context<'_>, kernel: &Kernel, span: Span, call: &Call, dtype: &str) -> Diagnostic {
+fn report(context: &RuleContext<'_>, kernel: &Kernel, span: Span, call: &Call, dtype: &str) -> Diagnostic {
     let written = context.source.slice(call.func.span);
     let message = format!(
         "`{written}` is a dtype and cannot be called; use `tl.cast(x, {written})` or, for a tensor, `x.to({written})`"

@@ -7,71 +7,71 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use model::analysis::dialect;
-use model::analysis::types::{self, Facts};
-use model::api::Target;
+use model::analysis::types::{self, KernelAnalysis};
+use model::api::TritonTarget;
 use model::kernel::{Kernel, Module};
 use model::syntax::{Source, Span};
 
 use super::RULES;
 use super::declaration::{FAMILIES, Rule};
 use super::diagnostic::Diagnostic;
-use super::learned::{self, Memory, Values};
+use super::learned::{self, LearnedRules, SpanValues};
 use super::reconcile::reconcile;
 use super::suppression::Suppressions;
 
 /// The input of a rule: a file with its model, and the analyses of its kernels, which are computed on demand.
 #[derive(Clone, Debug)]
-pub struct Context<'a> {
+pub struct RuleContext<'a> {
     /// The source of the file.
     pub source: &'a Source,
     /// The model of the file.
     pub module: &'a Module,
     /// The Triton version that the file is checked against.
-    pub target: Target,
+    pub target: TritonTarget,
     path: Option<&'a Path>,
-    memory: &'a Memory,
-    values: RefCell<FxHashMap<usize, Arc<Values>>>,
+    memory: &'a LearnedRules,
+    values: RefCell<FxHashMap<usize, Arc<SpanValues>>>,
     shallow: RefCell<FxHashMap<usize, bool>>,
-    facts: OnceCell<Vec<Arc<Facts>>>,
+    facts: OnceCell<Vec<Arc<KernelAnalysis>>>,
     dead: OnceCell<Vec<Span>>,
     other_compiler: OnceCell<bool>,
-    asked: Cell<Asked>,
+    asked: Cell<ContextDependencies>,
 }
 
 /// Which facts a rule has read that an edit outside of the kernel may change.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Asked {
+pub(super) struct ContextDependencies {
     /// A line number.
     pub(super) lines: bool,
     /// A fact about the whole file.
     pub(super) everything: bool,
 }
 
-impl<'a> Context<'a> {
+impl<'a> RuleContext<'a> {
     /// The context of a file that is checked against a Triton version, with the learned rules that ship with Warpsmith.
     #[must_use]
-    pub fn new(source: &'a Source, module: &'a Module, target: Target) -> Self {
+    pub fn new(source: &'a Source, module: &'a Module, target: TritonTarget) -> Self {
         let (facts, dead, other_compiler) = (OnceCell::new(), OnceCell::new(), OnceCell::new());
-        let (memory, values, shallow) = (Memory::shipped(), RefCell::default(), RefCell::default());
+        let (memory, values, shallow) = (LearnedRules::shipped(), RefCell::default(), RefCell::default());
         let asked = Cell::default();
         Self { source, module, target, path: None, memory, values, shallow, facts, dead, other_compiler, asked }
     }
 
     /// The same context with other learned rules.
     #[must_use]
-    pub fn with_memory(mut self, memory: &'a Memory) -> Self {
+    pub fn with_memory(mut self, memory: &'a LearnedRules) -> Self {
         self.memory = memory;
         self
     }
 
     /// The learned rules in use.
     #[must_use]
-    pub fn memory(&self) -> &'a Memory {
+    pub fn memory(&self) -> &'a LearnedRules {
         self.memory
     }
 
     /// The certain values of the expressions in the kernel `module.kernels[index]`, by span. Computed on first use.
-    pub(super) fn values(&self, index: usize) -> Arc<Values> {
+    pub(super) fn values(&self, index: usize) -> Arc<SpanValues> {
         if types::signature::may_be_in(self.source.text()) {
             // The positions in the file decide which signature comment belongs to which kernel.
             self.ask_everything();
@@ -100,7 +100,7 @@ impl<'a> Context<'a> {
 
     /// The facts of the type analysis for each kernel, in the order of [`Module::kernels`]. Computed on first use.
     #[must_use]
-    pub fn facts(&self) -> &[Arc<Facts>] {
+    pub fn facts(&self) -> &[Arc<KernelAnalysis>] {
         self.ask_everything();
         self.facts.get_or_init(|| {
             let (module, text) = (self.module, self.source.text());
@@ -111,7 +111,7 @@ impl<'a> Context<'a> {
     /// Whether Triton compiles nothing in this span, under the signatures that comments of the file give.
     #[must_use]
     pub fn is_dead(&self, span: Span) -> bool {
-        let dead = self.dead.get_or_init(|| types::dead(self.module, self.facts()));
+        let dead = self.dead.get_or_init(|| types::dead_code(self.module, self.facts()));
         dead.iter().any(|dead| dead.start <= span.start && span.end <= dead.end)
     }
 
@@ -139,12 +139,12 @@ impl<'a> Context<'a> {
     /// The line in which `span` begins, counted from 1.
     #[must_use]
     pub fn line_of(&self, span: Span) -> usize {
-        self.asked.set(Asked { lines: true, ..self.asked.get() });
+        self.asked.set(ContextDependencies { lines: true, ..self.asked.get() });
         self.source.lines().line_of(span.start) + 1
     }
 
     /// Runs a closure, and returns its result and the facts that it read.
-    pub(super) fn asking<T>(&self, run: impl FnOnce() -> T) -> (T, Asked) {
+    pub(super) fn asking<T>(&self, run: impl FnOnce() -> T) -> (T, ContextDependencies) {
         let before = self.asked.take();
         let value = run();
         (value, self.asked.replace(before))
@@ -152,7 +152,7 @@ impl<'a> Context<'a> {
 
     /// Records that a fact about the whole file was read.
     pub(crate) fn ask_everything(&self) {
-        self.asked.set(Asked { everything: true, ..self.asked.get() });
+        self.asked.set(ContextDependencies { everything: true, ..self.asked.get() });
     }
 }
 
@@ -215,7 +215,7 @@ impl Selection {
         let learned = |pattern: &str| {
             let digits = pattern.strip_prefix(['S', 's']).unwrap_or_default();
             let is_code = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
-            is_code || Memory::shipped().rules().any(|rule| rule.name == pattern)
+            is_code || LearnedRules::shipped().rules().any(|rule| rule.name == pattern)
         };
         let unknown = |pattern: &&String| !family(pattern) && !built_in(pattern) && !learned(pattern);
         self.select.iter().chain(&self.ignore).filter(unknown).map(String::as_str).collect()
@@ -231,7 +231,7 @@ fn matches(pattern: &str, code: &str, name: &str) -> bool {
 
 /// The findings of the selected rules in one file, in source order, without the suppressed ones.
 #[must_use]
-pub fn check(context: &Context<'_>, selection: &Selection) -> Vec<Diagnostic> {
+pub fn check(context: &RuleContext<'_>, selection: &Selection) -> Vec<Diagnostic> {
     let mut out = Vec::new();
     if context.module.kernels.is_empty() && context.module.launches.is_empty() {
         return out;

@@ -2,15 +2,15 @@
 
 use tree_sitter::Node;
 
-use model::analysis::types::{Kind, Problem};
+use model::analysis::types::{Problem, ProblemKind};
 use model::kernel::Global;
 use model::kernel::ast::{Expr, ExprKind};
 use model::syntax::Span;
 
 use super::declaration::{Declaration, Rule, Severity};
 use super::diagnostic::Fix;
-use super::engine::{Context, Findings};
-use super::{language, rewrite, undecorated_helper};
+use super::engine::{Findings, RuleContext};
+use super::{fix_edits, language, undecorated_helper};
 
 pub(super) static RULE: Rule = Rule {
     declaration: Declaration {
@@ -25,8 +25,8 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
-    for problem in language::problems(context, &[Kind::Global]) {
+fn check(context: &RuleContext<'_>, findings: &mut Findings<'_>) {
+    for problem in language::problems(context, &[ProblemKind::Global]) {
         // H006 covers helpers that lack their decorator.
         let is_function = context.module.functions.iter().any(|it| it.name == context.source.slice(problem.span));
         if !(is_function && undecorated_helper::is_found_at(context, problem.span)) {
@@ -39,7 +39,7 @@ fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
 
 /// `X = 4` → `X = tl.constexpr(4)`, where only kernels use the name: host code that works with a number may not work
 /// with a `tl.constexpr`, such as `range(X)`.
-fn fix(context: &Context<'_>, problem: &Problem) -> Option<Fix> {
+fn fix(context: &RuleContext<'_>, problem: &Problem) -> Option<Fix> {
     let (module, text) = (context.module, context.source.text());
     let name = context.source.slice(problem.span);
     let mut of_name = module.globals.iter().filter(|global| global.name == name);
@@ -52,8 +52,8 @@ fn fix(context: &Context<'_>, problem: &Problem) -> Option<Fix> {
     let (_, value) = text[global.span.start..global.span.end].split_once('=')?;
     let value = value.trim();
     let fixed = format!("{name} = {alias}.constexpr({value})");
-    let fits = rewrite::is_plain(value) && !value.starts_with('=');
-    fits.then(|| rewrite::replace(format!("Define `{fixed}`"), global.span, fixed))
+    let fits = fix_edits::is_plain(value) && !value.starts_with('=');
+    fits.then(|| fix_edits::replace(format!("Define `{fixed}`"), global.span, fixed))
 }
 
 fn is_number(value: &Expr) -> bool {
@@ -66,7 +66,7 @@ fn is_number(value: &Expr) -> bool {
 }
 
 /// Whether the name occurs outside of kernels and of its definition, be it in a string.
-fn is_used_by_host(context: &Context<'_>, name: &str, definition: Span) -> bool {
+fn is_used_by_host(context: &RuleContext<'_>, name: &str, definition: Span) -> bool {
     let bodies = context.module.kernels.iter().filter_map(|kernel| {
         let first = kernel.body.first()?;
         Some(Span::new(first.span.start, kernel.def_span.end))
@@ -87,7 +87,7 @@ fn statements(root: Node<'_>) -> impl Iterator<Item = Node<'_>> {
 }
 
 /// Whether the top level imports the alias above the definition.
-fn is_imported(context: &Context<'_>, alias: &str, global: &Global) -> bool {
+fn is_imported(context: &RuleContext<'_>, alias: &str, global: &Global) -> bool {
     context
         .source
         .roots()

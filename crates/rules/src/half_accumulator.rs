@@ -4,8 +4,8 @@ use model::kernel::ast::{Call, Expr, ExprKind, Stmt, StmtKind, walk_statements};
 use model::kernel::{Kernel, Module};
 use model::syntax::Span;
 
-use super::reader::MAX_FOUND;
-use super::{Context, Declaration, Diagnostic, Findings, Rule, Severity};
+use super::formula_reader::MAX_FOUND;
+use super::{Declaration, Diagnostic, Findings, Rule, RuleContext, Severity};
 
 pub(super) static RULE: Rule = Rule {
     declaration: Declaration {
@@ -29,7 +29,7 @@ struct Zeros<'a> {
     half: &'static str,
 }
 
-fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
+fn check(context: &RuleContext<'_>, findings: &mut Findings<'_>) {
     let mut found = context.in_kernels(&RULE, |kernel| found(context, kernel));
     found.sort_by_key(|diagnostic: &Diagnostic| diagnostic.span);
     found.dedup_by_key(|diagnostic| diagnostic.span);
@@ -38,7 +38,7 @@ fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
     }
 }
 
-fn found(context: &Context<'_>, kernel: &Kernel) -> Vec<Diagnostic> {
+fn found(context: &RuleContext<'_>, kernel: &Kernel) -> Vec<Diagnostic> {
     let mut found = Vec::new();
     let mut zeros = if kernel.has_error { Vec::new() } else { zeros(context.module, kernel) };
     zeros.truncate(MAX_FOUND);
@@ -136,7 +136,7 @@ fn is_scaled(value: &Expr, name: &str) -> bool {
     }
 }
 
-fn report(context: &Context<'_>, zeros: &Zeros<'_>, total: &Stmt) -> Diagnostic {
+fn report(context: &RuleContext<'_>, zeros: &Zeros<'_>, total: &Stmt) -> Diagnostic {
     let bits = if zeros.half == "fp16" { "11" } else { "8" };
     let message = format!(
         "`{}` is a running total in {}, which keeps {bits} bits: small addends are lost as it grows; add up in fp32 and cast behind the loop",

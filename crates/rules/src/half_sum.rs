@@ -1,11 +1,11 @@
 //! N007: a sum over lanes in half precision.
 
-use model::api::{Certainty, Target};
+use model::api::{TritonTarget, VersionCertainty};
 use model::kernel::ast::{Expr, ExprKind, walk_expressions};
 use model::syntax::Span;
 
-use super::reader::{Reader, find};
-use super::{Context, Declaration, Diagnostic, Findings, Rule, Severity};
+use super::formula_reader::{FormulaReader, find};
+use super::{Declaration, Diagnostic, Findings, Rule, RuleContext, Severity};
 
 pub(super) static RULE: Rule = Rule {
     declaration: Declaration {
@@ -20,7 +20,7 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
+fn check(context: &RuleContext<'_>, findings: &mut Findings<'_>) {
     let may_be = |text: &str| text.contains("float16") && text.contains("sum");
     findings.extend(find(context, &RULE, &may_be, |reader| {
         let mut found = Vec::new();
@@ -38,9 +38,9 @@ fn report((sum, cast, half): (Span, Span, &'static str)) -> Diagnostic {
     Diagnostic::new(&RULE.declaration, sum, message).with_related(cast, format!("it becomes {half} here"))
 }
 
-impl<'a> Reader<'a> {
+impl<'a> FormulaReader<'a> {
     /// `tl.sum(x.to(tl.float16))`: the sum, the cast, and the type.
-    fn half_sum(&self, expr: &'a Expr, target: Target) -> Option<(Span, Span, &'static str)> {
+    fn half_sum(&self, expr: &'a Expr, target: TritonTarget) -> Option<(Span, Span, &'static str)> {
         let call = self.call_of(expr, &["sum"])?;
         if call.has_star() || call.argument("dtype", None).is_some() {
             return None;
@@ -61,6 +61,6 @@ impl<'a> Reader<'a> {
 }
 
 /// Whether `tl.sum` keeps bf16 in this version: before 3.3 it summed bf16 in fp32.
-fn keeps_bfloat16(target: Target) -> bool {
-    target.certainty == Certainty::Known && target.table.version.series() >= (3, 3)
+fn keeps_bfloat16(target: TritonTarget) -> bool {
+    target.certainty == VersionCertainty::Known && target.table.version.series() >= (3, 3)
 }

@@ -1,12 +1,12 @@
 //! H008: a tensor in host memory passed to a kernel.
 
-use model::analysis::host::{Hosts, Names};
-use model::analysis::launches::{Passed, passed};
+use model::analysis::host::{HostNames, Hosts};
+use model::analysis::launches::{ArgumentSource, passed};
 use model::kernel::ast::{Call, Expr, ExprKind, walk_expressions};
 use model::kernel::{Kernel, Launch};
 use model::syntax::Span;
 
-use super::{Context, Declaration, Diagnostic, Edit, Findings, Rule, Severity};
+use super::{Declaration, Diagnostic, Edit, Findings, Rule, RuleContext, Severity};
 
 pub(super) static RULE: Rule = Rule {
     declaration: Declaration {
@@ -111,7 +111,7 @@ const ELSEWHERE: [&str; 7] = [
     "torch.compile",
 ];
 
-fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
+fn check(context: &RuleContext<'_>, findings: &mut Findings<'_>) {
     let module = context.module;
     let mut reported: Vec<Span> = Vec::new();
     let mut hosts = Hosts::new(module);
@@ -122,7 +122,7 @@ fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
         };
         let names = hosts.around(launch);
         for param in kernel.params.iter().filter(|param| !param.constexpr) {
-            let Passed::Argument(argument) = passed(launch, kernel, &param.name) else { continue };
+            let ArgumentSource::Argument(argument) = passed(launch, kernel, &param.name) else { continue };
             let made = names.resolve(argument);
             if !is_on_host(made) || reported.contains(&made.span) || is_moved(context, launch, argument) {
                 continue;
@@ -155,7 +155,7 @@ fn is_on_host(made: &Expr) -> bool {
 }
 
 /// Whether the file uses the tensor in a way that this rule does not follow.
-fn is_moved(context: &Context<'_>, launch: &Launch, argument: &Expr) -> bool {
+fn is_moved(context: &RuleContext<'_>, launch: &Launch, argument: &Expr) -> bool {
     let (Some(name), Some(host)) = (argument.as_name(), launch.host.and_then(|host| context.module.hosts.get(host)))
     else {
         return argument.as_name().is_some();
@@ -171,10 +171,10 @@ fn is_moved(context: &Context<'_>, launch: &Launch, argument: &Expr) -> bool {
 }
 
 fn report<'a>(
-    context: &Context<'_>,
+    context: &RuleContext<'_>,
     kernel: &Kernel,
     launch: &'a Launch,
-    names: &Names<'a>,
+    names: &HostNames<'a>,
     made: &Expr,
     argument: &Expr,
 ) -> Diagnostic {
@@ -190,8 +190,8 @@ fn report<'a>(
     let pointers = kernel.params.iter().filter(|param| !param.constexpr && param.annotation.is_none());
     let other = pointers
         .filter_map(|param| match passed(launch, kernel, &param.name) {
-            Passed::Argument(value) => value.as_name(),
-            Passed::Omitted | Passed::Unknown => None,
+            ArgumentSource::Argument(value) => value.as_name(),
+            ArgumentSource::Omitted | ArgumentSource::Unknown => None,
         })
         .find(|name| has_device(name));
     match (other, made.as_call()) {

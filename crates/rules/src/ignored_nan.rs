@@ -2,8 +2,8 @@
 
 use model::kernel::ast::{Expr, ExprKind, walk_expressions};
 
-use super::reader::{Reader, find, is_infinite};
-use super::{Context, Declaration, Diagnostic, Findings, Rule, Severity};
+use super::formula_reader::{FormulaReader, find, is_infinite};
+use super::{Declaration, Diagnostic, Findings, Rule, RuleContext, Severity};
 
 pub(super) static RULE: Rule = Rule {
     declaration: Declaration {
@@ -18,7 +18,7 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
+fn check(context: &RuleContext<'_>, findings: &mut Findings<'_>) {
     let may_be = |text: &str| text.contains("store") && (text.contains("max") || text.contains("min"));
     findings.extend(find(context, &RULE, &may_be, |reader| {
         let mut found = Vec::new();
@@ -27,7 +27,7 @@ fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
     }));
 }
 
-impl<'a> Reader<'a> {
+impl<'a> FormulaReader<'a> {
     /// `tl.store(…, tl.max(tl.load(…)))`
     fn stored_extreme(&self, expr: &'a Expr) -> Option<Diagnostic> {
         let store = self.call_of(expr, &["store"])?;

@@ -1,10 +1,10 @@
 //! N001: a product of fp32 tiles without an explicit precision, which Triton computes in TF32.
 
 use model::analysis::types::access::Product;
-use model::analysis::types::dtype::Number;
+use model::analysis::types::dtype::Dtype;
 use model::syntax::Span;
 
-use super::{Context, Declaration, Diagnostic, Findings, Rule, Severity};
+use super::{Declaration, Diagnostic, Findings, Rule, RuleContext, Severity};
 
 pub(super) static RULE: Rule = Rule {
     declaration: Declaration {
@@ -19,8 +19,8 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
-    let is_fp32 = |product: &&Product| product.operands.iter().all(|tile| tile.element.number() == Some(Number::Fp32));
+fn check(context: &RuleContext<'_>, findings: &mut Findings<'_>) {
+    let is_fp32 = |product: &&Product| product.operands.iter().all(|tile| tile.element.number() == Some(Dtype::Fp32));
     let products = context.facts().iter().flat_map(|facts| &facts.products);
     let mut spans: Vec<Span> =
         products.filter(|product| !product.has_precision).filter(is_fp32).map(|product| product.span).collect();

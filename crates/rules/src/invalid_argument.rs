@@ -1,11 +1,11 @@
 //! L010 `invalid-argument`: an argument of a type or value that the function does not accept.
 
-use model::analysis::types::{Kind, Problem};
+use model::analysis::types::{Problem, ProblemKind};
 
 use super::declaration::{Declaration, Rule, Severity};
 use super::diagnostic::Fix;
-use super::engine::{Context, Findings};
-use super::{language, rewrite};
+use super::engine::{Findings, RuleContext};
+use super::{fix_edits, language};
 
 pub(super) static RULE: Rule = Rule {
     declaration: Declaration {
@@ -20,16 +20,16 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
-    language::report_with(context, &RULE.declaration, &[Kind::Argument], fix, findings);
+fn check(context: &RuleContext<'_>, findings: &mut Findings<'_>) {
+    language::report_with(context, &RULE.declaration, &[ProblemKind::Argument], fix, findings);
 }
 
-fn fix(context: &Context<'_>, problem: &Problem) -> Option<Fix> {
-    let (kernel, call) = rewrite::call_at(context, problem.span)?;
+fn fix(context: &RuleContext<'_>, problem: &Problem) -> Option<Fix> {
+    let (kernel, call) = fix_edits::call_at(context, problem.span)?;
     let language_name = |name: &str| context.module.language_name(kernel, name);
     if context.module.resolve_in(kernel, &call.func).is_some_and(|found| found.path == "triton.cdiv") {
         let cdiv = language_name("cdiv")?;
-        return Some(rewrite::replace(format!("Use `{cdiv}`"), call.func.span, cdiv));
+        return Some(fix_edits::replace(format!("Use `{cdiv}`"), call.func.span, cdiv));
     }
     // A type of Python is passed in place of a dtype.
     let of_python = call.args.iter().find_map(|arg| match arg.value.as_name() {
@@ -39,10 +39,11 @@ fn fix(context: &Context<'_>, problem: &Problem) -> Option<Fix> {
     });
     if let Some((arg, dtype)) = of_python {
         let dtype = language_name(dtype)?;
-        return Some(rewrite::replace(format!("Use `{dtype}`"), arg.value.span, dtype));
+        return Some(fix_edits::replace(format!("Use `{dtype}`"), arg.value.span, dtype));
     }
     // The function takes only 32-bit floats.
-    let argument = rewrite::only_argument(call).filter(|_| problem.message.contains("cast with `.to(tl.float32)`"))?;
-    let cast = format!("{}.to({})", rewrite::operand(context, argument), language_name("float32")?);
-    Some(rewrite::replace("Cast to `float32`", argument.span, cast))
+    let argument =
+        fix_edits::only_argument(call).filter(|_| problem.message.contains("cast with `.to(tl.float32)`"))?;
+    let cast = format!("{}.to({})", fix_edits::operand(context, argument), language_name("float32")?);
+    Some(fix_edits::replace("Cast to `float32`", argument.span, cast))
 }

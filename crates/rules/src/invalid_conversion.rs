@@ -1,13 +1,13 @@
 //! L022 `invalid-conversion`: a conversion that Triton cannot make, or a number that does not fit its type.
 
-use model::analysis::types::{Kind, Problem};
+use model::analysis::types::{Problem, ProblemKind};
 use model::kernel::ast::{ExprKind, StmtKind, walk_statements};
 use model::syntax::Span;
 
 use super::declaration::{Declaration, Rule, Severity};
 use super::diagnostic::{Edit, Fix};
-use super::engine::{Context, Findings};
-use super::{language, rewrite};
+use super::engine::{Findings, RuleContext};
+use super::{fix_edits, language};
 
 pub(super) static RULE: Rule = Rule {
     declaration: Declaration {
@@ -22,31 +22,31 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
-    language::report_with(context, &RULE.declaration, &[Kind::Conversion, Kind::Overflow], fix, findings);
+fn check(context: &RuleContext<'_>, findings: &mut Findings<'_>) {
+    language::report_with(context, &RULE.declaration, &[ProblemKind::Conversion, ProblemKind::Overflow], fix, findings);
 }
 
-fn fix(context: &Context<'_>, problem: &Problem) -> Option<Fix> {
+fn fix(context: &RuleContext<'_>, problem: &Problem) -> Option<Fix> {
     cast(context, problem).or_else(|| annotation(context, problem))
 }
 
 /// `float(x)` → `x.to(tl.float32)`
-fn cast(context: &Context<'_>, problem: &Problem) -> Option<Fix> {
-    let (kernel, call) = rewrite::call_at(context, problem.span)?;
+fn cast(context: &RuleContext<'_>, problem: &Problem) -> Option<Fix> {
+    let (kernel, call) = fix_edits::call_at(context, problem.span)?;
     let dtype = match call.func.as_name()? {
         "float" => "float32",
         "int" => "int32",
         _ => return None,
     };
-    let argument = rewrite::only_argument(call)?;
+    let argument = fix_edits::only_argument(call)?;
     let dtype = context.module.language_name(kernel, dtype)?;
-    let fixed = format!("{}.to({dtype})", rewrite::operand(context, argument));
-    Some(rewrite::replace(format!("Use `.to({dtype})`"), problem.span, fixed))
+    let fixed = format!("{}.to({dtype})", fix_edits::operand(context, argument));
+    Some(fix_edits::replace(format!("Use `.to({dtype})`"), problem.span, fixed))
 }
 
 /// `mode = "…"` → `mode: tl.constexpr = "…"`, where the name is bound nowhere else.
-fn annotation(context: &Context<'_>, problem: &Problem) -> Option<Fix> {
-    let (kernel, stmt) = rewrite::statement_at(context, problem.span)?;
+fn annotation(context: &RuleContext<'_>, problem: &Problem) -> Option<Fix> {
+    let (kernel, stmt) = fix_edits::statement_at(context, problem.span)?;
     let StmtKind::Assign { targets, annotation: None, value: Some(value) } = &stmt.kind else { return None };
     let [target] = targets.as_slice() else { return None };
     let name = target.as_name().filter(|_| matches!(value.kind, ExprKind::Str(_)))?;

@@ -1,9 +1,9 @@
 //! L023 `invalid-loop-bounds`: a `for` loop over something other than a range of integers.
 
-use model::analysis::types::Kind;
+use model::analysis::types::ProblemKind;
 
 use super::declaration::{Declaration, Rule, Severity};
-use super::engine::{Context, Findings};
+use super::engine::{Findings, RuleContext};
 use super::language;
 
 pub(super) static RULE: Rule = Rule {
@@ -19,6 +19,6 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
-    language::report(context, &RULE.declaration, &[Kind::LoopBounds], findings);
+fn check(context: &RuleContext<'_>, findings: &mut Findings<'_>) {
+    language::report(context, &RULE.declaration, &[ProblemKind::LoopBounds], findings);
 }

@@ -1,12 +1,12 @@
 //! L011 `invalid-operands`: operands that an operator does not accept.
 
-use model::analysis::types::{Kind, Problem};
+use model::analysis::types::{Problem, ProblemKind};
 use model::kernel::ast::{Expr, ExprKind};
 
 use super::declaration::{Declaration, Rule, Severity};
 use super::diagnostic::Fix;
-use super::engine::{Context, Findings};
-use super::{language, rewrite};
+use super::engine::{Findings, RuleContext};
+use super::{fix_edits, language};
 
 pub(super) static RULE: Rule = Rule {
     declaration: Declaration {
@@ -21,19 +21,19 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
-    language::report_with(context, &RULE.declaration, &[Kind::Operand], fix, findings);
+fn check(context: &RuleContext<'_>, findings: &mut Findings<'_>) {
+    language::report_with(context, &RULE.declaration, &[ProblemKind::Operand], fix, findings);
 }
 
-fn fix(context: &Context<'_>, problem: &Problem) -> Option<Fix> {
+fn fix(context: &RuleContext<'_>, problem: &Problem) -> Option<Fix> {
     let span = problem.span;
     let is_operator = |expr: &Expr| {
         let known = matches!(expr.kind, ExprKind::Binary { .. } | ExprKind::BoolOp { .. } | ExprKind::Unary { .. });
         known && expr.span == span
     };
-    let (kernel, expr) = rewrite::find(context, is_operator)?;
+    let (kernel, expr) = fix_edits::find(context, is_operator)?;
     let text = context.source.slice(span);
-    if !rewrite::is_plain(text) {
+    if !fix_edits::is_plain(text) {
         return None;
     }
     let (title, fixed) = match &expr.kind {
@@ -57,24 +57,30 @@ fn fix(context: &Context<'_>, problem: &Problem) -> Option<Fix> {
             (format!("Compare with 0, and use `{lanes}`"), fixed)
         }
         ExprKind::Unary { op, operand } if op == "not" => {
-            ("Compare with 0".to_owned(), format!("{} == 0", rewrite::operand(context, operand)))
+            ("Compare with 0".to_owned(), format!("{} == 0", fix_edits::operand(context, operand)))
         }
         _ => return None,
     };
-    Some(rewrite::replace(title, span, fixed))
+    Some(fix_edits::replace(title, span, fixed))
 }
 
 /// The texts to the left and the right of an operator, with the parentheses around them.
-fn sides<'t>(context: &'t Context<'_>, expr: &Expr, left: &Expr, right: &Expr, op: &str) -> Option<(&'t str, &'t str)> {
+fn sides<'t>(
+    context: &'t RuleContext<'_>,
+    expr: &Expr,
+    left: &Expr,
+    right: &Expr,
+    op: &str,
+) -> Option<(&'t str, &'t str)> {
     let text = context.source.text();
     let at = left.span.end + text[left.span.end..right.span.start].find(op)?;
     Some((text[expr.span.start..at].trim(), text[at + op.len()..expr.span.end].trim()))
 }
 
-fn condition(context: &Context<'_>, expr: &Expr) -> Option<String> {
+fn condition(context: &RuleContext<'_>, expr: &Expr) -> Option<String> {
     match expr.kind {
         ExprKind::Compare { .. } => Some(format!("({})", context.source.slice(expr.span))),
         ExprKind::BoolOp { .. } => None,
-        _ => Some(format!("({} != 0)", rewrite::operand(context, expr))),
+        _ => Some(format!("({} != 0)", fix_edits::operand(context, expr))),
     }
 }

@@ -1,9 +1,9 @@
 //! L021 `invalid-reduction`: a reduction or scan along an axis, or of a type, that is not possible.
 
-use model::analysis::types::Kind;
+use model::analysis::types::ProblemKind;
 
 use super::declaration::{Declaration, Rule, Severity};
-use super::engine::{Context, Findings};
+use super::engine::{Findings, RuleContext};
 use super::language;
 
 pub(super) static RULE: Rule = Rule {
@@ -19,6 +19,6 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
-    language::report(context, &RULE.declaration, &[Kind::Reduction], findings);
+fn check(context: &RuleContext<'_>, findings: &mut Findings<'_>) {
+    language::report(context, &RULE.declaration, &[ProblemKind::Reduction], findings);
 }

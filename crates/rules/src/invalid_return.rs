@@ -1,12 +1,12 @@
 //! L014 `invalid-return`: a `return` where a kernel cannot have one, or of a value that it cannot return.
 
-use model::analysis::types::{Kind, Problem};
+use model::analysis::types::{Problem, ProblemKind};
 use model::kernel::ast::StmtKind;
 
 use super::declaration::{Declaration, Rule, Severity};
 use super::diagnostic::Fix;
-use super::engine::{Context, Findings};
-use super::{language, rewrite};
+use super::engine::{Findings, RuleContext};
+use super::{fix_edits, language};
 
 pub(super) static RULE: Rule = Rule {
     declaration: Declaration {
@@ -21,14 +21,14 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
-    language::report_with(context, &RULE.declaration, &[Kind::Return], fix, findings);
+fn check(context: &RuleContext<'_>, findings: &mut Findings<'_>) {
+    language::report_with(context, &RULE.declaration, &[ProblemKind::Return], fix, findings);
 }
 
 /// `return [a, b]` → `return (a, b)`
-fn fix(context: &Context<'_>, problem: &Problem) -> Option<Fix> {
-    let (_, stmt) = rewrite::statement_at(context, problem.span)?;
+fn fix(context: &RuleContext<'_>, problem: &Problem) -> Option<Fix> {
+    let (_, stmt) = fix_edits::statement_at(context, problem.span)?;
     let StmtKind::Return(Some(value)) = &stmt.kind else { return None };
-    let edits = rewrite::tuple_for_list(context, value)?;
+    let edits = fix_edits::tuple_for_list(context, value)?;
     Some(Fix { title: "Return a tuple".to_owned(), edits })
 }

@@ -1,11 +1,11 @@
 //! L017 `invalid-tile-size`: a tile of a size that Triton does not support.
 
-use model::analysis::types::{Kind, Problem};
+use model::analysis::types::{Problem, ProblemKind};
 
 use super::declaration::{Declaration, Rule, Severity};
 use super::diagnostic::Fix;
-use super::engine::{Context, Findings};
-use super::{language, rewrite};
+use super::engine::{Findings, RuleContext};
+use super::{fix_edits, language};
 
 pub(super) static RULE: Rule = Rule {
     declaration: Declaration {
@@ -20,14 +20,14 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
-    language::report_with(context, &RULE.declaration, &[Kind::TileSize], fix, findings);
+fn check(context: &RuleContext<'_>, findings: &mut Findings<'_>) {
+    language::report_with(context, &RULE.declaration, &[ProblemKind::TileSize], fix, findings);
 }
 
 /// `tl.zeros(64, …)` → `tl.zeros((64,), …)`
-fn fix(context: &Context<'_>, problem: &Problem) -> Option<Fix> {
-    let (_, call) = rewrite::call_at(context, problem.span)?;
+fn fix(context: &RuleContext<'_>, problem: &Problem) -> Option<Fix> {
+    let (_, call) = fix_edits::call_at(context, problem.span)?;
     let shape = call.argument("shape", Some(0)).filter(|shape| shape.as_int().is_some())?;
     let tuple = format!("({},)", context.source.slice(shape.span));
-    Some(rewrite::replace(format!("Write `{tuple}`"), shape.span, tuple))
+    Some(fix_edits::replace(format!("Write `{tuple}`"), shape.span, tuple))
 }

@@ -2,23 +2,28 @@
 
 use std::collections::HashSet;
 
-use model::analysis::types::{Kind, Problem};
+use model::analysis::types::{Problem, ProblemKind};
 
 use super::declaration::Declaration;
 use super::diagnostic::{Diagnostic, Fix};
-use super::engine::{Context, Findings};
+use super::engine::{Findings, RuleContext};
 
 /// Reports all problems of these kinds. Files for other compilers are skipped: their language differs.
-pub(super) fn report(context: &Context<'_>, declaration: &Declaration, kinds: &[Kind], findings: &mut Findings<'_>) {
+pub(super) fn report(
+    context: &RuleContext<'_>,
+    declaration: &Declaration,
+    kinds: &[ProblemKind],
+    findings: &mut Findings<'_>,
+) {
     report_with(context, declaration, kinds, |_, _| None, findings);
 }
 
 /// The same, with the fix that `fix` returns for a problem.
 pub(super) fn report_with(
-    context: &Context<'_>,
+    context: &RuleContext<'_>,
     declaration: &Declaration,
-    kinds: &[Kind],
-    fix: impl Fn(&Context<'_>, &Problem) -> Option<Fix>,
+    kinds: &[ProblemKind],
+    fix: impl Fn(&RuleContext<'_>, &Problem) -> Option<Fix>,
     findings: &mut Findings<'_>,
 ) {
     for problem in problems(context, kinds) {
@@ -29,7 +34,7 @@ pub(super) fn report_with(
 }
 
 /// The problems of these kinds in all kernels, each once.
-pub(super) fn problems<'c>(context: &'c Context<'_>, kinds: &[Kind]) -> Vec<&'c Problem> {
+pub(super) fn problems<'c>(context: &'c RuleContext<'_>, kinds: &[ProblemKind]) -> Vec<&'c Problem> {
     let all = context.facts().iter().flat_map(|facts| &facts.problems);
     let mut seen = HashSet::new();
     // A helper is analysed by itself and once for each kernel that calls it.

@@ -2,12 +2,12 @@
 
 use std::collections::HashMap;
 
-use model::api::{Certainty, Table};
+use model::api::{Table, VersionCertainty};
 use model::kernel::ast::{Arg, ExprKind, has_star};
 use model::kernel::{Autotune, Config, Decorator, Kernel, Launch, Param};
 use model::syntax::{Span, field};
 
-use super::{Context, Declaration, Diagnostic, Edit, Findings, Rule, Severity, scope};
+use super::{Declaration, Diagnostic, Edit, Findings, Rule, RuleContext, Severity, scope};
 
 pub(super) static RULE: Rule = Rule {
     declaration: Declaration {
@@ -46,7 +46,7 @@ const VENDOR_OPTIONS: [&str; 14] = [
     "one_matrix_per_load_for_bt",
 ];
 
-fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
+fn check(context: &RuleContext<'_>, findings: &mut Findings<'_>) {
     // These are computed only for launches with findings, and cached.
     let (mut bound_once, mut hidden) = (HashMap::new(), HashMap::new());
     for launch in &context.module.launches {
@@ -70,7 +70,7 @@ fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
 }
 
 /// Whether the kernel has exactly the parameters in the model.
-fn is_clear(context: &Context<'_>, kernel: &Kernel) -> bool {
+fn is_clear(context: &RuleContext<'_>, kernel: &Kernel) -> bool {
     let tuners = kernel.decorators.iter().filter(|decorator| is_autotune(decorator)).count();
     kernel.plain
         && !kernel.nested
@@ -81,7 +81,7 @@ fn is_clear(context: &Context<'_>, kernel: &Kernel) -> bool {
 }
 
 /// Whether the parameters contain a bare `*`, which the model leaves out.
-fn has_keyword_only(context: &Context<'_>, kernel: &Kernel) -> bool {
+fn has_keyword_only(context: &RuleContext<'_>, kernel: &Kernel) -> bool {
     let name = context.source.node_at(kernel.name_span);
     let params = name.and_then(|name| field(name.parent()?, "parameters"));
     params.is_none_or(|params| {
@@ -96,7 +96,7 @@ fn is_autotune(decorator: &Decorator) -> bool {
 
 /// The assignment of a launch's arguments to the parameters of its kernel.
 struct Binding<'a> {
-    context: &'a Context<'a>,
+    context: &'a RuleContext<'a>,
     kernel: &'a Kernel,
     launch: &'a Launch,
     /// The arguments by the names of their parameters.
@@ -105,7 +105,7 @@ struct Binding<'a> {
 }
 
 impl<'a> Binding<'a> {
-    fn new(context: &'a Context<'a>, kernel: &'a Kernel, launch: &'a Launch) -> Self {
+    fn new(context: &'a RuleContext<'a>, kernel: &'a Kernel, launch: &'a Launch) -> Self {
         Self { context, kernel, launch, given: HashMap::new(), found: Vec::new() }
     }
 
@@ -302,7 +302,7 @@ impl<'a> Binding<'a> {
             let called = decorator.expr.as_call().map_or(&decorator.expr, |call| &call.func);
             self.context.module.imports.resolve(called).is_some_and(|resolved| resolved.direct)
         };
-        self.context.target.certainty == Certainty::Known && self.kernel.decorators.iter().all(is_direct)
+        self.context.target.certainty == VersionCertainty::Known && self.kernel.decorators.iter().all(is_direct)
     }
 
     fn report(&mut self, span: Span, message: String, related: Span, what: String) {
@@ -340,7 +340,7 @@ fn may_add_configs(kernel: &Kernel) -> bool {
         })
 }
 
-fn is_option(context: &Context<'_>, name: &str) -> bool {
+fn is_option(context: &RuleContext<'_>, name: &str) -> bool {
     context.target.table.has_launch_option(name)
         || VENDOR_OPTIONS.iter().any(|option| name.starts_with(option))
         || Table::all().iter().any(|table| table.has_launch_option(name))

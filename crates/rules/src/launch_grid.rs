@@ -1,11 +1,11 @@
 //! H004: a grid that is invalid for every launch.
 
-use model::analysis::host::{Hosts, Names};
+use model::analysis::host::{HostNames, Hosts};
 use model::kernel::Launch;
 use model::kernel::ast::{Expr, ExprKind};
 use model::syntax::Span;
 
-use super::{Context, Declaration, Diagnostic, Edit, Findings, Rule, Severity, scope};
+use super::{Declaration, Diagnostic, Edit, Findings, Rule, RuleContext, Severity, scope};
 
 pub(super) static RULE: Rule = Rule {
     declaration: Declaration {
@@ -23,7 +23,7 @@ pub(super) static RULE: Rule = Rule {
 /// The maximum number of programs along the second and third dimension.
 const MOST: i128 = 65535;
 
-fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
+fn check(context: &RuleContext<'_>, findings: &mut Findings<'_>) {
     let mut hosts = Hosts::new(context.module);
     for launch in &context.module.launches {
         let Some(kernel) = launch.kernel.as_deref().and_then(|name| context.module.kernel(name)) else { continue };
@@ -40,7 +40,7 @@ fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
     }
 }
 
-fn look<'a>(context: &Context<'a>, launch: &'a Launch, names: &Names<'a>) -> Option<Diagnostic> {
+fn look<'a>(context: &RuleContext<'a>, launch: &'a Launch, names: &HostNames<'a>) -> Option<Diagnostic> {
     let grid = names.resolve(&launch.grid);
     let grid = match &grid.kind {
         ExprKind::Lambda { body, .. } => body.as_ref(),
@@ -74,7 +74,7 @@ fn look<'a>(context: &Context<'a>, launch: &'a Launch, names: &Names<'a>) -> Opt
 }
 
 /// The span of an expression with the parentheses directly around it.
-fn parenthesized(context: &Context<'_>, span: Span) -> Span {
+fn parenthesized(context: &RuleContext<'_>, span: Span) -> Span {
     let text = context.source.text();
     let (before, after) = (text[..span.start].trim_end(), text[span.end..].trim_start());
     if before.ends_with('(') && after.starts_with(')') {
@@ -84,7 +84,7 @@ fn parenthesized(context: &Context<'_>, span: Span) -> Span {
     }
 }
 
-fn dimensions<'a>(grid: &'a Expr, items: &'a [Expr], names: &Names<'a>) -> Option<Diagnostic> {
+fn dimensions<'a>(grid: &'a Expr, items: &'a [Expr], names: &HostNames<'a>) -> Option<Diagnostic> {
     if items.iter().any(|item| matches!(item.kind, ExprKind::Starred(_))) {
         return None;
     }
@@ -114,7 +114,7 @@ fn dimensions<'a>(grid: &'a Expr, items: &'a [Expr], names: &Names<'a>) -> Optio
 }
 
 /// Whether an expression is certainly a number.
-fn number<'a>(expr: &'a Expr, names: &Names<'a>, depth: usize) -> bool {
+fn number<'a>(expr: &'a Expr, names: &HostNames<'a>, depth: usize) -> bool {
     match &expr.kind {
         // `n = n + 1` is its own value.
         _ if depth > 8 => false,
@@ -140,7 +140,7 @@ fn number<'a>(expr: &'a Expr, names: &Names<'a>, depth: usize) -> bool {
 mod tests {
     use super::*;
     use crate::{Selection, check};
-    use model::api::Target;
+    use model::api::TritonTarget;
     use model::kernel::Module;
     use model::syntax::Source;
 
@@ -149,7 +149,7 @@ mod tests {
         let text = "import triton\n@triton.jit\ndef k(x):\n    pass\ndef run(x):\n    n = n + 1\n    k[n](x)\n    m = m\n    k[m](x)\n";
         let source = Source::parse(text);
         let module = Module::build(&source);
-        let context = Context::new(&source, &module, Target::newest());
+        let context = RuleContext::new(&source, &module, TritonTarget::newest());
         let selection = Selection { select: vec!["H004".to_owned()], ignore: Vec::new() };
         assert_eq!(check(&context, &selection), []);
     }

@@ -4,12 +4,13 @@
 //! To add a rule, write its file, declare the module here and add the rule to [`RULES`]. Everything else (registry,
 //! `explain`, hover, pages, schema, SARIF) reads [`all`].
 //!
-//! A rule that examines each kernel by itself calls `Context::in_kernels`, which caches its findings across edits
+//! A rule that examines each kernel by itself calls `RuleContext::in_kernels`, which caches its findings across edits
 //! elsewhere in the file.
 
 mod arange_bounds;
 mod borrowed_stride;
 mod branch_type_mismatch;
+mod cached_findings;
 mod cancelling_variance;
 mod changed_global;
 mod compile_error;
@@ -18,6 +19,8 @@ mod descriptor_strides;
 mod diagnostic;
 mod dtype_called;
 mod engine;
+mod fix_edits;
+mod formula_reader;
 mod global_not_constexpr;
 mod half_accumulator;
 mod half_sum;
@@ -37,7 +40,6 @@ mod invalid_reshape;
 mod invalid_return;
 mod invalid_subscript;
 mod invalid_tile_size;
-mod kept;
 mod language;
 mod launch_arguments;
 mod launch_grid;
@@ -47,7 +49,7 @@ mod loop_argument;
 mod loop_exit;
 mod loop_type_change;
 mod masked_row;
-mod memory;
+mod memory_accesses;
 mod mismatched_arguments;
 mod narrow_row;
 mod negative_division;
@@ -61,10 +63,8 @@ mod page;
 mod plain_call;
 mod pointer_cache;
 mod program_race;
-mod reader;
 mod reconcile;
 mod repeated_pass;
-mod rewrite;
 mod scope;
 mod short_tensor;
 mod stale_counter;
@@ -96,9 +96,9 @@ mod unused_mask;
 mod varying_constexpr;
 mod widened_dot;
 
-pub use declaration::{Declaration, Family, Rule, Severity};
+pub use declaration::{Declaration, Rule, RuleFamily, Severity};
 pub use diagnostic::{Diagnostic, Edit, Fix, Related, apply_edits};
-pub use engine::{Context, Findings, Selection, check};
+pub use engine::{Findings, RuleContext, Selection, check};
 pub use reconcile::is_disproved;
 
 /// Every rule, in the order of the codes.
@@ -192,7 +192,7 @@ pub fn all() -> &'static [&'static Rule] {
 /// Warpsmith.
 #[must_use]
 pub fn url(code: &str) -> Option<String> {
-    let learned = || learned::Memory::shipped().find(code).and_then(learned::LearnedRule::url);
+    let learned = || learned::LearnedRules::shipped().find(code).and_then(learned::LearnedRule::url);
     find(code).map(|rule| rule.declaration.url()).or_else(learned)
 }
 

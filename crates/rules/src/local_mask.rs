@@ -1,13 +1,13 @@
 //! M004: a mask that compares the index within a tile with the bound of the whole tensor.
 
-use model::analysis::types::Facts;
-use model::analysis::types::access::Access;
-use model::analysis::types::index::{Atom, Condition, Poly};
+use model::analysis::types::KernelAnalysis;
+use model::analysis::types::access::MemoryAccess;
+use model::analysis::types::index::{Atom, IndexComparison, Poly};
 use model::kernel::Kernel;
 use model::syntax::Span;
 
-use super::memory::{covers, global, guard, index, report, upper_bound};
-use super::{Context, Declaration, Diagnostic, Findings, Rule, Severity};
+use super::memory_accesses::{covers, global, guard, index, report, upper_bound};
+use super::{Declaration, Diagnostic, Findings, Rule, RuleContext, Severity};
 
 pub(super) static RULE: Rule = Rule {
     declaration: Declaration {
@@ -83,11 +83,16 @@ def run(x, y):
     check,
 };
 
-fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
+fn check(context: &RuleContext<'_>, findings: &mut Findings<'_>) {
     report(context, findings, |kernel, facts, access| look(context, kernel, facts, access));
 }
 
-fn look(context: &Context<'_>, kernel: &Kernel, facts: &Facts, access: &Access) -> Option<Diagnostic> {
+fn look(
+    context: &RuleContext<'_>,
+    kernel: &Kernel,
+    facts: &KernelAnalysis,
+    access: &MemoryAccess,
+) -> Option<Diagnostic> {
     let (index, guard) = (index(access)?, guard(access)?);
     for condition in &guard.conditions {
         let Some((left, bound)) = upper_bound(condition) else { continue };
@@ -96,7 +101,7 @@ fn look(context: &Context<'_>, kernel: &Kernel, facts: &Facts, access: &Access) 
         if left.constant != 0 || guards_otherwise(guard.conditions.as_slice(), condition, *lane) {
             continue;
         }
-        let Some(axis) = super::memory::tiled_by(facts, &index.poly, *lane) else { continue };
+        let Some(axis) = super::memory_accesses::tiled_by(facts, &index.poly, *lane) else { continue };
         let whole = global(facts, axis, *lane)?;
         let block = Poly::of_dim(&facts.lanes.get(*lane as usize)?.size)?;
         if block.as_param() == Some(size) {
@@ -123,13 +128,14 @@ fn look(context: &Context<'_>, kernel: &Kernel, facts: &Facts, access: &Access) 
 }
 
 /// Whether another condition of the mask also bounds the lane.
-fn guards_otherwise(conditions: &[Condition], own: &Condition, lane: u32) -> bool {
-    let has = |condition: &Condition| condition.left.has(&Atom::Lane(lane)) || condition.right.has(&Atom::Lane(lane));
+fn guards_otherwise(conditions: &[IndexComparison], own: &IndexComparison, lane: u32) -> bool {
+    let has =
+        |condition: &IndexComparison| condition.left.has(&Atom::Lane(lane)) || condition.right.has(&Atom::Lane(lane));
     conditions.iter().any(|condition| condition != own && has(condition))
 }
 
 /// The span of a condition `whole < bound` in a mask of the kernel.
-fn bounded(facts: &Facts, whole: &Poly, bound: &Poly) -> Option<Span> {
+fn bounded(facts: &KernelAnalysis, whole: &Poly, bound: &Poly) -> Option<Span> {
     let guards = facts.accesses.iter().filter_map(guard);
     guards
         .flat_map(|guard| &guard.conditions)

@@ -3,15 +3,15 @@
 use std::collections::{BTreeSet, HashMap};
 
 use model::analysis::constants::binary;
-use model::analysis::launches::{Passed, certainly_launched, passed};
-use model::analysis::tuning::{Names, Tuner};
+use model::analysis::launches::{ArgumentSource, certainly_launched, passed};
+use model::analysis::tuning::{NameList, Tuner};
 use model::kernel::ast::{Expr, ExprKind, Stmt, StmtKind, walk_expressions, walk_statements};
 use model::kernel::{Kernel, Param};
 use model::syntax::Span;
 
 use super::unit_argument::is_specialized;
 use super::varying_constexpr::is_arithmetic_only;
-use super::{Context, Declaration, Diagnostic, Edit, Findings, Rule, Severity};
+use super::{Declaration, Diagnostic, Edit, Findings, Rule, RuleContext, Severity};
 
 pub(super) static RULE: Rule = Rule {
     declaration: Declaration {
@@ -35,7 +35,7 @@ const MAX_ROUNDS: usize = 16;
 /// The number of values below which a compile-time parameter may be intended.
 const FEW: usize = 4;
 
-fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
+fn check(context: &RuleContext<'_>, findings: &mut Findings<'_>) {
     let module = context.module;
     let mut of_hosts: HashMap<usize, Vec<Counted<'_>>> = HashMap::new();
     for launch in module.launches.iter().filter(|launch| !launch.has_error) {
@@ -50,7 +50,7 @@ fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
             continue;
         }
         for param in kernel.params.iter().filter(|param| !param.variadic) {
-            let Passed::Argument(argument) = passed(launch, kernel, &param.name) else { continue };
+            let ArgumentSource::Argument(argument) = passed(launch, kernel, &param.name) else { continue };
             let Some((head, values)) = loops.iter().rev().find_map(|of| Some((of.head, of.values(argument)?))) else {
                 continue;
             };
@@ -148,7 +148,7 @@ impl Counted<'_> {
 }
 
 fn look<'a>(
-    context: &Context<'a>,
+    context: &RuleContext<'a>,
     kernel: &'a Kernel,
     param: &'a Param,
     argument: &Expr,
@@ -157,7 +157,8 @@ fn look<'a>(
     let (name, of) = (&param.name, &kernel.name);
     let tuner = Tuner::of(context.module, kernel);
     let is_key = tuner.is_some_and(|tuner| {
-        matches!(tuner.names("key"), Names::Listed(key) if key.iter().any(|(key, _)| key == name)) && tuner.at_least > 1
+        matches!(tuner.names("key"), NameList::Listed(key) if key.iter().any(|(key, _)| key == name))
+            && tuner.at_least > 1
     });
     if is_key {
         let message = format!(
@@ -215,7 +216,7 @@ fn divides(kernel: &Kernel, name: &str) -> bool {
 }
 
 /// Whether an integer may be part of an address, where multiples of 16 allow wider accesses.
-fn is_in_address<'a>(context: &Context<'a>, kernel: &'a Kernel, name: &str) -> bool {
+fn is_in_address<'a>(context: &RuleContext<'a>, kernel: &'a Kernel, name: &str) -> bool {
     let mut made: BTreeSet<&str> = BTreeSet::from([name]);
     let is_made = |made: &BTreeSet<&str>, expr: &Expr| {
         let mut found = false;

@@ -3,7 +3,7 @@
 use model::analysis::flow::live;
 use model::kernel::ast::{Stmt, StmtKind};
 
-use super::{Context, Declaration, Diagnostic, Findings, Rule, Severity};
+use super::{Declaration, Diagnostic, Findings, Rule, RuleContext, Severity};
 
 pub(super) static RULE: Rule = Rule {
     declaration: Declaration {
@@ -112,7 +112,7 @@ Re-executed on Triton 3.1.0, 3.6.0 and 3.9.0; nine versions from 3.1.0 to 3.9.0 
     check,
 };
 
-fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
+fn check(context: &RuleContext<'_>, findings: &mut Findings<'_>) {
     findings.extend(context.in_kernels(&RULE, |kernel| {
         let mut found = Vec::new();
         // The `triton.jit` of another module may use another compiler.

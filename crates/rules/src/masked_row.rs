@@ -3,8 +3,8 @@
 use model::kernel::ast::{Expr, ExprKind, Stmt, StmtKind, walk_expressions, walk_statements};
 use model::syntax::Span;
 
-use super::reader::{MAX_FOUND, Reader, find, is_infinite};
-use super::{Context, Declaration, Diagnostic, Findings, Rule, Severity};
+use super::formula_reader::{FormulaReader, MAX_FOUND, find, is_infinite};
+use super::{Declaration, Diagnostic, Findings, Rule, RuleContext, Severity};
 
 pub(super) static RULE: Rule = Rule {
     declaration: Declaration {
@@ -19,7 +19,7 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
+fn check(context: &RuleContext<'_>, findings: &mut Findings<'_>) {
     let may_be = |text: &str| text.contains("exp") && text.contains("inf");
     findings.extend(find(context, &RULE, &may_be, |reader| {
         let kernel = reader.kernel;
@@ -45,7 +45,7 @@ fn is_conditional(body: &[Stmt], at: Span) -> bool {
     found
 }
 
-impl<'a> Reader<'a> {
+impl<'a> FormulaReader<'a> {
     /// `tl.exp(m - m_new)` where `m` starts at minus infinity and `m_new` is its maximum with scores that a loaded mask sets
     /// to minus infinity.
     fn rescale(&self, expr: &'a Expr) -> Option<Diagnostic> {

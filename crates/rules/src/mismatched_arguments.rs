@@ -1,14 +1,14 @@
 //! L009 `mismatched-arguments`: arguments that a function does not take, or a missing one.
 
-use model::analysis::types::{Kind, Problem};
-use model::api::{Lookup, Parameter, nearest};
+use model::analysis::types::{Problem, ProblemKind};
+use model::api::{Lookup, MemberParameter, nearest};
 use model::kernel::Kernel;
 use model::kernel::ast::{Call, ExprKind};
 
 use super::declaration::{Declaration, Rule, Severity};
 use super::diagnostic::Fix;
-use super::engine::{Context, Findings};
-use super::{language, rewrite};
+use super::engine::{Findings, RuleContext};
+use super::{fix_edits, language};
 
 pub(super) static RULE: Rule = Rule {
     declaration: Declaration {
@@ -23,13 +23,13 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
-    language::report_with(context, &RULE.declaration, &[Kind::Keyword], fix, findings);
+fn check(context: &RuleContext<'_>, findings: &mut Findings<'_>) {
+    language::report_with(context, &RULE.declaration, &[ProblemKind::Keyword], fix, findings);
 }
 
 /// The fix that replaces a misspelled keyword by the name of a parameter.
-fn fix(context: &Context<'_>, problem: &Problem) -> Option<Fix> {
-    let (kernel, call) = rewrite::call_at(context, problem.span)?;
+fn fix(context: &RuleContext<'_>, problem: &Problem) -> Option<Fix> {
+    let (kernel, call) = fix_edits::call_at(context, problem.span)?;
     let params = parameters(context, kernel, call)?;
     let names: Vec<&str> = params.iter().map(String::as_str).collect();
     let free: Vec<&str> = names
@@ -41,12 +41,12 @@ fn fix(context: &Context<'_>, problem: &Problem) -> Option<Fix> {
         call.args.iter().filter_map(|arg| arg.keyword.as_ref()).filter(|(word, _)| !names.contains(&word.as_str()));
     let (word, span) = unknown.next()?;
     let near = nearest(word, &free)?;
-    Some(rewrite::replace(format!("Replace `{word}` by `{near}`"), *span, near))
+    Some(fix_edits::replace(format!("Replace `{word}` by `{near}`"), *span, near))
 }
 
 /// The names of the parameters that can be passed by keyword.
-fn parameters(context: &Context<'_>, kernel: &Kernel, call: &Call) -> Option<Vec<String>> {
-    let plain = |params: &[Parameter]| {
+fn parameters(context: &RuleContext<'_>, kernel: &Kernel, call: &Call) -> Option<Vec<String>> {
+    let plain = |params: &[MemberParameter]| {
         params.iter().map(|param| param.name.clone()).filter(|name| !name.starts_with('*')).collect::<Vec<_>>()
     };
     if let Some(helper) = call.func.as_name().and_then(|name| context.module.kernel(name)) {

@@ -1,10 +1,10 @@
 //! P006: one program for each short row, which has too little work.
 
-use model::analysis::types::Facts;
+use model::analysis::types::KernelAnalysis;
 use model::analysis::types::index::Atom;
 
-use super::memory::{index, kernels, lanes_in};
-use super::{Context, Declaration, Diagnostic, Findings, Rule, Severity};
+use super::memory_accesses::{index, kernels, lanes_in};
+use super::{Declaration, Diagnostic, Findings, Rule, RuleContext, Severity};
 
 pub(super) static RULE: Rule = Rule {
     declaration: Declaration {
@@ -77,7 +77,7 @@ number of warps by the length of the row.
 /// The number of lanes up to which the threads of a program have too little work.
 const NARROW: i64 = 256;
 
-fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
+fn check(context: &RuleContext<'_>, findings: &mut Findings<'_>) {
     for (kernel, facts) in kernels(context) {
         let Some((lane, size)) = narrow(facts) else { continue };
         let sets_warps = context.module.launches_of(&kernel.name).any(|launch| {
@@ -95,7 +95,7 @@ fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
 }
 
 /// The only lane of a kernel and its length, where it is short and runs along the program's row.
-fn narrow(facts: &Facts) -> Option<(usize, i64)> {
+fn narrow(facts: &KernelAnalysis) -> Option<(usize, i64)> {
     let [lane] = facts.lanes.as_slice() else { return None };
     let size = lane.size.known().filter(|size| *size <= NARROW && *size > 1)?;
     if !facts.loops.is_empty() || !facts.products.is_empty() || facts.accesses.len() < 2 {

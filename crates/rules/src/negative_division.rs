@@ -1,11 +1,11 @@
 //! M007: `//` and `%` of a negative number.
 
-use model::analysis::types::Facts;
+use model::analysis::types::KernelAnalysis;
 use model::analysis::types::access::Division;
 use model::syntax::Span;
 
-use super::memory::{at_first, kernels};
-use super::{Context, Declaration, Diagnostic, Findings, Rule, Severity};
+use super::memory_accesses::{at_first, kernels};
+use super::{Declaration, Diagnostic, Findings, Rule, RuleContext, Severity};
 
 pub(super) static RULE: Rule = Rule {
     declaration: Declaration {
@@ -67,7 +67,7 @@ def run(x, y):
     check,
 };
 
-fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
+fn check(context: &RuleContext<'_>, findings: &mut Findings<'_>) {
     let mut seen: Vec<Span> = Vec::new();
     for (_, facts) in kernels(context) {
         for division in &facts.divisions {
@@ -82,7 +82,7 @@ fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
     }
 }
 
-fn differs(facts: &Facts, division: &Division) -> Option<String> {
+fn differs(facts: &KernelAnalysis, division: &Division) -> Option<String> {
     if division.branches > 0 || division.is_uncertain {
         return None;
     }

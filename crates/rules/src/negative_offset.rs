@@ -1,15 +1,15 @@
 //! M005: an access before the start of its tensor.
 
-use model::analysis::launches::{Passed, passed};
-use model::analysis::types::Facts;
-use model::analysis::types::access::{Access, Mask};
-use model::analysis::types::index::Condition;
+use model::analysis::launches::{ArgumentSource, passed};
+use model::analysis::types::KernelAnalysis;
+use model::analysis::types::access::{Mask, MemoryAccess};
+use model::analysis::types::index::IndexComparison;
 use model::kernel::ast::{ExprKind, walk_expressions};
 use model::kernel::{Kernel, Module};
 use model::syntax::Span;
 
-use super::memory::{at_first, call_at, index, is_certain, kernel_around, report, upper_bound, verb};
-use super::{Context, Declaration, Diagnostic, Findings, Rule, Severity};
+use super::memory_accesses::{at_first, call_at, index, is_certain, kernel_around, report, upper_bound, verb};
+use super::{Declaration, Diagnostic, Findings, Rule, RuleContext, Severity};
 
 pub(super) static RULE: Rule = Rule {
     declaration: Declaration {
@@ -81,7 +81,7 @@ part of a tensor (`x[1:]`).
     check,
 };
 
-fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
+fn check(context: &RuleContext<'_>, findings: &mut Findings<'_>) {
     report(
         context,
         findings,
@@ -91,7 +91,12 @@ fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
     );
 }
 
-fn look(context: &Context<'_>, kernel: &Kernel, facts: &Facts, access: &Access) -> Option<Diagnostic> {
+fn look(
+    context: &RuleContext<'_>,
+    kernel: &Kernel,
+    facts: &KernelAnalysis,
+    access: &MemoryAccess,
+) -> Option<Diagnostic> {
     let index = index(access)?;
     let base = index.base.as_deref()?;
     let offset = at_first(facts, &index.poly).filter(|offset| *offset < 0)?;
@@ -120,8 +125,8 @@ fn look(context: &Context<'_>, kernel: &Kernel, facts: &Facts, access: &Access) 
 }
 
 /// Whether the mask certainly holds in the first lane of the first program. Sizes are assumed to be positive.
-fn is_let_through(facts: &Facts, access: &Access) -> bool {
-    let holds = |condition: &Condition| {
+fn is_let_through(facts: &KernelAnalysis, access: &MemoryAccess) -> bool {
+    let holds = |condition: &IndexComparison| {
         let (left, right) = (at_first(facts, &condition.left), at_first(facts, &condition.right));
         match (left, right) {
             (Some(left), Some(right)) => match condition.op.as_ref() {
@@ -149,13 +154,13 @@ fn is_let_through(facts: &Facts, access: &Access) -> bool {
 /// Whether a launch passes a pointer that may point into the middle of a tensor.
 fn is_passed_in_part(module: &Module, kernel: &Kernel, name: &str) -> bool {
     module.launches_of(&kernel.name).any(|launch| match passed(launch, kernel, name) {
-        Passed::Argument(value) => !matches!(value.kind, ExprKind::Name(_) | ExprKind::Attribute { .. }),
+        ArgumentSource::Argument(value) => !matches!(value.kind, ExprKind::Name(_) | ExprKind::Attribute { .. }),
         _ => false,
     })
 }
 
 /// The `tl.where` around a call.
-fn chosen_at(context: &Context<'_>, span: Span) -> Option<Span> {
+fn chosen_at(context: &RuleContext<'_>, span: Span) -> Option<Span> {
     let kernel = kernel_around(context, span)?;
     let mut found = None;
     walk_expressions(&kernel.body, &mut |expr| {

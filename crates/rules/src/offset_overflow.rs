@@ -3,20 +3,20 @@
 use rustc_hash::FxHashMap as HashMap;
 
 use model::analysis::grid::{Extent, extents, is_passed};
-use model::analysis::host::{Hosts, Names};
-use model::analysis::launches::{Passed, passed};
-use model::analysis::tensors::Sizes;
-use model::analysis::types::access::{Access, Mask};
+use model::analysis::host::{HostNames, Hosts};
+use model::analysis::launches::{ArgumentSource, passed};
+use model::analysis::tensors::HostSizes;
+use model::analysis::types::access::{Mask, MemoryAccess};
 use model::analysis::types::index::{Atom, Narrow};
-use model::analysis::types::signature::{self, Signature};
-use model::analysis::types::{Facts, infer_as};
-use model::analysis::witness::{Example, Launched, largest};
+use model::analysis::types::signature::{self, SignatureComment};
+use model::analysis::types::{KernelAnalysis, infer_as};
+use model::analysis::witness::{AtomAssignment, Launched, largest};
 use model::kernel::ast::{Expr, ExprKind, walk_expressions};
 use model::kernel::{Kernel, Launch, Param, RecordedLaunch};
 use model::syntax::Span;
 
-use super::memory::{index, is_certain, kernel_around, line};
-use super::{Context, Declaration, Diagnostic, Edit, Findings, Rule, Severity};
+use super::memory_accesses::{index, is_certain, kernel_around, line};
+use super::{Declaration, Diagnostic, Edit, Findings, Rule, RuleContext, Severity};
 
 pub(super) static RULE: Rule = Rule {
     declaration: Declaration {
@@ -33,7 +33,7 @@ pub(super) static RULE: Rule = Rule {
 
 const LARGEST: i128 = i32::MAX as i128;
 
-fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
+fn check(context: &RuleContext<'_>, findings: &mut Findings<'_>) {
     let module = context.module;
     let mut hosts = Hosts::new(module);
     let mut seen: Vec<Span> = Vec::new();
@@ -69,10 +69,10 @@ enum Sizing<'a> {
 
 /// Checks a launch for overflows; `seen` holds the spans that were reported before.
 fn look(
-    context: &Context<'_>,
+    context: &RuleContext<'_>,
     at: usize,
     from: &Sizing<'_>,
-    (launched, signature): (&Launched, &Signature),
+    (launched, signature): (&Launched, &SignatureComment),
     seen: &mut Vec<Span>,
     findings: &mut Findings<'_>,
 ) {
@@ -87,7 +87,7 @@ fn look(
 }
 
 /// The numbers and types of a recorded launch; `None` where the kernel had other parameters.
-fn replayed(kernel: &Kernel, launch: &RecordedLaunch) -> Option<(Launched, Signature)> {
+fn replayed(kernel: &Kernel, launch: &RecordedLaunch) -> Option<(Launched, SignatureComment)> {
     let is_there = |(name, _): &(String, _)| kernel.param(name).is_some();
     let is_whole = |param: &Param| param.default.is_some() || param.variadic || launch.passed(&param.name).is_some();
     if launch.grid.is_empty() || !launch.arguments.iter().all(is_there) || !kernel.params.iter().all(is_whole) {
@@ -96,7 +96,7 @@ fn replayed(kernel: &Kernel, launch: &RecordedLaunch) -> Option<(Launched, Signa
     let number = |param: &Param| Some((param.name.clone(), launch.integer(&param.name)?));
     let text = |param: &Param| Some((param.name.clone(), launch.text(&param.name, param.constexpr)?));
     let launched = Launched { params: kernel.params.iter().filter_map(number).collect(), grid: launch.grid.clone() };
-    Some((launched, Signature::new(kernel.params.iter().filter_map(text).collect(), kernel.name_span)))
+    Some((launched, SignatureComment::new(kernel.params.iter().filter_map(text).collect(), kernel.name_span)))
 }
 
 /// A cheap test that rules out most launches before the analysis.
@@ -107,20 +107,20 @@ fn may_overflow(launched: &Launched) -> bool {
 
 /// The numbers of a launch, and the types of its arguments.
 pub(super) fn launched<'a>(
-    context: &Context<'a>,
+    context: &RuleContext<'a>,
     kernel: &Kernel,
     launch: &'a Launch,
-    names: &Names<'a>,
-    comment: Option<&Signature>,
-) -> Option<(Launched, Signature)> {
-    let sizes = Sizes::new(context.module, names);
+    names: &HostNames<'a>,
+    comment: Option<&SignatureComment>,
+) -> Option<(Launched, SignatureComment)> {
+    let sizes = HostSizes::new(context.module, names);
     let mut launched = Launched::default();
     let mut params = Vec::new();
     for param in &kernel.params {
         let passed = match passed(launch, kernel, &param.name) {
-            Passed::Argument(value) => sizes.integer(value, &|_| None),
-            Passed::Unknown => return None,
-            Passed::Omitted => None,
+            ArgumentSource::Argument(value) => sizes.integer(value, &|_| None),
+            ArgumentSource::Unknown => return None,
+            ArgumentSource::Omitted => None,
         };
         let said = comment.and_then(|comment| comment.text(&param.name));
         let value = passed.or_else(|| comment.and_then(|comment| comment.number(&param.name)));
@@ -139,13 +139,13 @@ pub(super) fn launched<'a>(
     for extent in extents(names, launch)? {
         launched.grid.push(programs(&sizes, names, launch, kernel, &launched.params, &extent)?);
     }
-    Some((launched, Signature::new(params, launch.span)))
+    Some((launched, SignatureComment::new(params, launch.span)))
 }
 
 /// The number of programs along a dimension.
 fn programs<'a>(
-    sizes: &Sizes<'_, 'a>,
-    names: &Names<'a>,
+    sizes: &HostSizes<'_, 'a>,
+    names: &HostNames<'a>,
     launch: &'a Launch,
     kernel: &Kernel,
     params: &HashMap<String, i128>,
@@ -170,7 +170,11 @@ fn programs<'a>(
 }
 
 /// The innermost operation of an address that wraps around, an example, and the correct result.
-fn overflow<'f>(facts: &'f Facts, launched: &Launched, access: &'f Access) -> Option<(&'f Narrow, Example, i128)> {
+fn overflow<'f>(
+    facts: &'f KernelAnalysis,
+    launched: &Launched,
+    access: &'f MemoryAccess,
+) -> Option<(&'f Narrow, AtomAssignment, i128)> {
     let conditions = match &access.mask {
         Mask::None => &[][..],
         Mask::Unknown => return None,
@@ -185,11 +189,11 @@ fn overflow<'f>(facts: &'f Facts, launched: &Launched, access: &'f Access) -> Op
 }
 
 fn report(
-    context: &Context<'_>,
+    context: &RuleContext<'_>,
     kernel: &Kernel,
     from: &Sizing<'_>,
-    access: &Access,
-    (narrow, example, value): (&Narrow, &Example, i128),
+    access: &MemoryAccess,
+    (narrow, example, value): (&Narrow, &AtomAssignment, i128),
 ) -> Diagnostic {
     let at: Vec<String> = example
         .values
@@ -231,7 +235,7 @@ fn sizes(launch: &RecordedLaunch) -> String {
 }
 
 /// The operand to cast, which is not a plain parameter, and its new text.
-fn widen(context: &Context<'_>, span: Span) -> Option<(Span, String)> {
+fn widen(context: &RuleContext<'_>, span: Span) -> Option<(Span, String)> {
     let kernel = kernel_around(context, span)?;
     let mut found: Option<&Expr> = None;
     walk_expressions(&kernel.body, &mut |expr| {
@@ -257,8 +261,8 @@ fn widen(context: &Context<'_>, span: Span) -> Option<(Span, String)> {
 mod tests {
     use super::*;
     use crate::engine::Selection;
-    use model::api::Target;
-    use model::kernel::{Module, Passed};
+    use model::api::TritonTarget;
+    use model::kernel::{Module, RecordedArgument};
     use model::syntax::Source;
 
     /// What is found in the launch that `host` makes of a copy of rows.
@@ -272,7 +276,7 @@ mod tests {
         let source = Source::parse(text.as_str());
         let module = Module::build(&source);
         let selection = Selection { select: vec!["M002".to_owned()], ignore: Vec::new() };
-        let context = Context::new(&source, &module, Target::newest());
+        let context = RuleContext::new(&source, &module, TritonTarget::newest());
         super::super::check(&context, &selection).into_iter().map(|found| found.message).collect()
     }
 
@@ -296,14 +300,18 @@ mod tests {
         let of = |text: &str, grid: i128, names: [&str; 4]| {
             let source = Source::parse(text);
             let mut module = Module::build(&source);
-            let passed =
-                [Passed::Pointer(Some("fp16")), Passed::Integer(65536), Passed::Integer(60000), Passed::Integer(65536)];
+            let passed = [
+                RecordedArgument::Pointer(Some("fp16")),
+                RecordedArgument::Integer(65536),
+                RecordedArgument::Integer(60000),
+                RecordedArgument::Integer(65536),
+            ];
             let arguments = names.map(str::to_owned).into_iter().zip(passed).collect();
             module.observe(
                 [RecordedLaunch { kernel: "rows".to_owned(), arguments, grid: vec![grid], options: Vec::new() }].into(),
             );
             let selection = Selection { select: vec!["M002".to_owned()], ignore: Vec::new() };
-            let found = super::super::check(&Context::new(&source, &module, Target::newest()), &selection);
+            let found = super::super::check(&RuleContext::new(&source, &module, TritonTarget::newest()), &selection);
             found.into_iter().map(|found| found.message).collect::<Vec<_>>()
         };
         let names = ["x", "stride", "n", "B"];

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use model::analysis::resources::{Certainty, Resources, Row};
+use model::analysis::resources::{CompiledVariant, LaunchCertainty, Resources};
 use model::analysis::tuning::Tuner;
 use model::kernel::Kernel;
 
-use super::{Context, Declaration, Diagnostic, Findings, Rule, Severity};
+use super::{Declaration, Diagnostic, Findings, Rule, RuleContext, Severity};
 
 pub(super) static RULE: Rule = Rule {
     declaration: Declaration {
@@ -21,12 +21,12 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
+fn check(context: &RuleContext<'_>, findings: &mut Findings<'_>) {
     for kernel in &context.module.kernels {
         let Some(resources) = Resources::of(kernel) else { continue };
-        let mut lacking: BTreeMap<Option<usize>, Vec<(&Row, String)>> = BTreeMap::new();
-        for row in resources.rows.iter().filter(|row| row.certainty == Certainty::Certain) {
-            if let Some(lack) = resources.lack(row) {
+        let mut lacking: BTreeMap<Option<usize>, Vec<(&CompiledVariant, String)>> = BTreeMap::new();
+        for row in resources.rows.iter().filter(|row| row.certainty == LaunchCertainty::Certain) {
+            if let Some(lack) = resources.missing_resource(row) {
                 lacking.entry(row.config).or_default().push((row, lack));
             }
         }
@@ -45,10 +45,10 @@ fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
 
 /// The finding for a configuration of an autotuner, or for a call in a comprehension that makes several.
 fn of_config(
-    context: &Context<'_>,
+    context: &RuleContext<'_>,
     kernel: &Kernel,
     at: usize,
-    rows: &[(&Row, String)],
+    rows: &[(&CompiledVariant, String)],
     all: usize,
 ) -> Option<Diagnostic> {
     let tuner = Tuner::of(context.module, kernel)?;
@@ -64,7 +64,12 @@ fn of_config(
 }
 
 /// The finding for the arguments of launches.
-fn of_launch(context: &Context<'_>, kernel: &Kernel, rows: &[(&Row, String)], all: usize) -> Option<Diagnostic> {
+fn of_launch(
+    context: &RuleContext<'_>,
+    kernel: &Kernel,
+    rows: &[(&CompiledVariant, String)],
+    all: usize,
+) -> Option<Diagnostic> {
     let (row, lack) = rows.first()?;
     let which = if all == 1 { String::new() } else { format!(" with `{}`", row.setting) };
     let message = format!("`{}`{which} {lack}: the launch fails with `OutOfResources`", kernel.name);
@@ -80,9 +85,9 @@ fn of_launch(context: &Context<'_>, kernel: &Kernel, rows: &[(&Row, String)], al
 mod tests {
     use super::*;
     use crate::{Selection, check};
-    use model::analysis::occupancy::Limits;
-    use model::analysis::resources::{Outcome, Taken};
-    use model::api::Target;
+    use model::analysis::occupancy::MultiprocessorLimits;
+    use model::analysis::resources::{CompilationResult, KernelResources};
+    use model::api::TritonTarget;
     use model::kernel::Module;
     use model::syntax::Source;
 
@@ -91,18 +96,24 @@ mod tests {
     const KERNEL: &str = "@triton.jit\ndef k(x, n, B: tl.constexpr):\n    tl.store(x + tl.arange(0, B), 0)\n";
 
     /// The places and messages of what is found when the kernel takes this much shared memory in each of its ways.
-    fn found(text: &str, rows: &[(Option<usize>, u32, Certainty)]) -> Vec<(String, String)> {
+    fn found(text: &str, rows: &[(Option<usize>, u32, LaunchCertainty)]) -> Vec<(String, String)> {
         let text = format!("{HEAD}{text}\n\ndef run(x, n):\n    k[(1,)](x, n)\n");
         let source = Source::parse(text.as_str());
         let module = Module::build(&source);
-        let row = |&(config, shared, certainty): &(Option<usize>, u32, Certainty)| {
-            let taken = Taken { registers: Some(32), shared, warps: 4, ..Taken::default() };
-            Row { config, setting: format!("S={shared}"), certainty, outcome: Outcome::Compiled(taken) }
+        let row = |&(config, shared, certainty): &(Option<usize>, u32, LaunchCertainty)| {
+            let taken = KernelResources { registers: Some(32), shared, warps: 4, ..KernelResources::default() };
+            CompiledVariant {
+                config,
+                setting: format!("S={shared}"),
+                certainty,
+                outcome: CompilationResult::Compiled(taken),
+            }
         };
         let rows = rows.iter().map(row).collect();
-        let resources = Resources { device: "sm_90".to_owned(), limits: Limits::of(90), rows, left_out: 0 };
+        let resources =
+            Resources { device: "sm_90".to_owned(), limits: MultiprocessorLimits::of(90), rows, left_out: 0 };
         resources.keep(&module.kernels[0]);
-        let context = Context::new(&source, &module, Target::newest());
+        let context = RuleContext::new(&source, &module, TritonTarget::newest());
         let selection = Selection { select: vec!["C".to_owned()], ignore: Vec::new() };
         let found = check(&context, &selection);
         found.into_iter().map(|found| (source.slice(found.span).to_owned(), found.message)).collect()
@@ -112,7 +123,7 @@ mod tests {
 
     #[test]
     fn a_configuration_is_marked_on_its_line() {
-        let rows = [(Some(0), 1024, Certainty::Certain), (Some(1), MUCH, Certainty::Certain)];
+        let rows = [(Some(0), 1024, LaunchCertainty::Certain), (Some(1), MUCH, LaunchCertainty::Certain)];
         let found = found(&format!("{TUNED}{KERNEL}"), &rows);
         let message = "this configuration needs 270,336 bytes of shared memory; sm_90 has 232,448 for a program: the tuner compiles it \
                        in vain";
@@ -122,7 +133,7 @@ mod tests {
     #[test]
     fn of_a_comprehension_the_call_is_marked_once() {
         let tuned = "@triton.autotune([triton.Config({'B': b}) for b in [1, 2, 3]], key=['n'])\n";
-        let rows = [1024, MUCH, MUCH + 1].map(|shared| (Some(0), shared, Certainty::Certain));
+        let rows = [1024, MUCH, MUCH + 1].map(|shared| (Some(0), shared, LaunchCertainty::Certain));
         let found = found(&format!("{tuned}{KERNEL}"), &rows);
         assert_eq!(found.len(), 1);
         assert!(
@@ -135,7 +146,7 @@ mod tests {
 
     #[test]
     fn a_kernel_without_a_tuner_is_marked_by_its_name() {
-        let found = found(KERNEL, &[(None, MUCH, Certainty::Certain)]);
+        let found = found(KERNEL, &[(None, MUCH, LaunchCertainty::Certain)]);
         assert_eq!(found[0].0, "k");
         assert!(found[0].1.starts_with("`k` needs 270,336 bytes"), "{found:?}");
         assert!(found[0].1.ends_with("the launch fails with `OutOfResources`"), "{found:?}");
@@ -143,7 +154,7 @@ mod tests {
 
     #[test]
     fn what_was_guessed_proves_nothing() {
-        for certainty in [Certainty::Guessed, Certainty::Possible] {
+        for certainty in [LaunchCertainty::Guessed, LaunchCertainty::Possible] {
             assert_eq!(found(KERNEL, &[(None, MUCH, certainty)]), []);
             assert_eq!(found(&format!("{TUNED}{KERNEL}"), &[(Some(1), MUCH, certainty)]), []);
         }

@@ -5,8 +5,8 @@ use rustc_hash::FxHashSet as HashSet;
 use model::kernel::ast::{Expr, ExprKind, walk_expressions};
 use model::syntax::Span;
 
-use super::reader::{MAX_DEPTH, Reader, find, is_infinite};
-use super::{Context, Declaration, Diagnostic, Findings, Rule, Severity};
+use super::formula_reader::{FormulaReader, MAX_DEPTH, find, is_infinite};
+use super::{Declaration, Diagnostic, Findings, Rule, RuleContext, Severity};
 
 pub(super) static RULE: Rule = Rule {
     declaration: Declaration {
@@ -21,7 +21,7 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
+fn check(context: &RuleContext<'_>, findings: &mut Findings<'_>) {
     let may_be = |text: &str| text.contains("exp(");
     findings.extend(find(context, &RULE, &may_be, |reader| {
         let mut quotients = Vec::new();
@@ -37,7 +37,7 @@ fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
     }));
 }
 
-impl<'a> Reader<'a> {
+impl<'a> FormulaReader<'a> {
     /// `e / tl.sum(e)` and `(e - 1) / (e + 1)` where `e` is the exponential of an unbounded value.
     fn quotient(&self, expr: &'a Expr) -> Option<Diagnostic> {
         let (top, bottom) = match &expr.kind {

@@ -1,17 +1,17 @@
 //! H015: more pipeline stages than fit into shared memory.
 
 use model::analysis::elements;
-use model::analysis::host::{Hosts, Names};
-use model::analysis::launches::{Passed, Setting, passed, settings};
+use model::analysis::host::{HostNames, Hosts};
+use model::analysis::launches::{ArgumentSource, LaunchVariant, passed, settings};
 use model::analysis::staging::{Staged, loops};
-use model::analysis::types::Element;
-use model::analysis::types::access::Access;
-use model::analysis::types::dtype::Number;
+use model::analysis::types::LaneType;
+use model::analysis::types::access::MemoryAccess;
+use model::analysis::types::dtype::Dtype;
 use model::analysis::types::shape::Dim;
 use model::kernel::Kernel;
 use model::syntax::Span;
 
-use super::{Context, Declaration, Diagnostic, Findings, Rule, Severity};
+use super::{Declaration, Diagnostic, Findings, Rule, RuleContext, Severity};
 
 pub(super) static RULE: Rule = Rule {
     declaration: Declaration {
@@ -32,7 +32,7 @@ const MOST: i128 = 232_448;
 /// The default of `num_stages` on NVIDIA GPUs, and in a `triton.Config`.
 const STAGES: i128 = 3;
 
-fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
+fn check(context: &RuleContext<'_>, findings: &mut Findings<'_>) {
     let module = context.module;
     let mut hosts = Hosts::new(module);
     for (at, kernel) in module.kernels.iter().enumerate().filter(|(_, kernel)| !kernel.has_error) {
@@ -60,8 +60,8 @@ fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
 
 fn look(
     kernel: &Kernel,
-    setting: &Setting<'_>,
-    names: Option<&Names<'_>>,
+    setting: &LaunchVariant<'_>,
+    names: Option<&HostNames<'_>>,
     staged: &Staged<'_, '_>,
 ) -> Option<Diagnostic> {
     let whole =
@@ -96,7 +96,7 @@ fn look(
 }
 
 /// The number of elements of a load.
-fn lanes(setting: &Setting<'_>, load: &Access) -> Option<i128> {
+fn lanes(setting: &LaunchVariant<'_>, load: &MemoryAccess) -> Option<i128> {
     load.pointer.shape.as_ref()?.iter().try_fold(1_i128, |product, size| {
         let size = match size {
             Dim::Known(size) => i128::from(*size),
@@ -111,18 +111,23 @@ fn lanes(setting: &Setting<'_>, load: &Access) -> Option<i128> {
 }
 
 /// The element type of a load, from a signature or from the tensor that the host creates.
-fn element(kernel: &Kernel, setting: &Setting<'_>, names: Option<&Names<'_>>, load: &Access) -> Option<Number> {
+fn element(
+    kernel: &Kernel,
+    setting: &LaunchVariant<'_>,
+    names: Option<&HostNames<'_>>,
+    load: &MemoryAccess,
+) -> Option<Dtype> {
     let number = match load.pointer.element {
-        Element::Pointer(Some(number)) => number,
+        LaneType::Pointer(Some(number)) => number,
         _ => {
             let base = load.pointer.about.index()?.base.as_deref()?;
             match passed(setting.launch()?, kernel, base) {
-                Passed::Argument(value) => elements::element(names?, value)?,
+                ArgumentSource::Argument(value) => elements::element(names?, value)?,
                 _ => return None,
             }
         }
     };
-    matches!(number, Number::Fp16 | Number::Bf16 | Number::Fp32).then_some(number)
+    matches!(number, Dtype::Fp16 | Dtype::Bf16 | Dtype::Fp32).then_some(number)
 }
 
 #[cfg(test)]

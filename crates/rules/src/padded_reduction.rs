@@ -7,8 +7,8 @@ use model::kernel::Kernel;
 use model::kernel::ast::{ExprKind, StmtKind, walk_expressions, walk_statements};
 use model::syntax::Span;
 
-use super::reader::MAX_FOUND;
-use super::{Context, Declaration, Diagnostic, Edit, Findings, Fix, Rule, Severity};
+use super::formula_reader::MAX_FOUND;
+use super::{Declaration, Diagnostic, Edit, Findings, Fix, Rule, RuleContext, Severity};
 
 pub(super) static RULE: Rule = Rule {
     declaration: Declaration {
@@ -23,14 +23,14 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
+fn check(context: &RuleContext<'_>, findings: &mut Findings<'_>) {
     let found = context.in_kernels(&RULE, |kernel| found(context, kernel));
     if !found.is_empty() && !context.is_for_other_compiler() {
         findings.extend(found);
     }
 }
 
-fn found(context: &Context<'_>, kernel: &Kernel) -> Vec<Diagnostic> {
+fn found(context: &RuleContext<'_>, kernel: &Kernel) -> Vec<Diagnostic> {
     if kernel.has_error || !context.mentions(kernel, &["sum", "max", "min"]) || !has_filled_load(context, kernel) {
         return Vec::new();
     }
@@ -42,7 +42,7 @@ fn found(context: &Context<'_>, kernel: &Kernel) -> Vec<Diagnostic> {
 }
 
 /// A cheap test that rules out most kernels before the analysis.
-fn has_filled_load(context: &Context<'_>, kernel: &Kernel) -> bool {
+fn has_filled_load(context: &RuleContext<'_>, kernel: &Kernel) -> bool {
     let mut found = false;
     walk_expressions(&kernel.body, &mut |expr| {
         found = found
@@ -55,7 +55,7 @@ fn has_filled_load(context: &Context<'_>, kernel: &Kernel) -> bool {
     found
 }
 
-fn report(context: &Context<'_>, kernel: &Kernel, found: &PaddedReduction<'_>) -> Option<Diagnostic> {
+fn report(context: &RuleContext<'_>, kernel: &Kernel, found: &PaddedReduction<'_>) -> Option<Diagnostic> {
     let fill = &found.fill;
     let held = match fill.content {
         Content::Number(number) => format!("hold {number}"),
@@ -81,7 +81,7 @@ fn report(context: &Context<'_>, kernel: &Kernel, found: &PaddedReduction<'_>) -
 }
 
 /// Replaces the padding by zero, where the mask of the load still has its value.
-fn fix(context: &Context<'_>, kernel: &Kernel, found: &PaddedReduction<'_>) -> Option<Fix> {
+fn fix(context: &RuleContext<'_>, kernel: &Kernel, found: &PaddedReduction<'_>) -> Option<Fix> {
     let mask = found.fill.mask.as_name().filter(|_| found.name == "sum" && !found.fill.is_moved)?;
     let call = found.reduction.as_call()?;
     // A method reduces its receiver, which this fix does not handle.

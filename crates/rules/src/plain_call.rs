@@ -7,7 +7,7 @@ use tree_sitter::Node;
 use model::kernel::{Decorator, Kernel};
 use model::syntax::{Span, field, node_span};
 
-use super::{Context, Declaration, Diagnostic, Findings, Rule, Severity, scope};
+use super::{Declaration, Diagnostic, Findings, Rule, RuleContext, Severity, scope};
 
 pub(super) static RULE: Rule = Rule {
     declaration: Declaration {
@@ -71,7 +71,7 @@ About kernels with further decorators, which may make them callable, and inside 
     check,
 };
 
-fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
+fn check(context: &RuleContext<'_>, findings: &mut Findings<'_>) {
     let is_direct = |decorator: &Decorator| {
         let called = decorator.expr.as_call().map_or(&decorator.expr, |call| &call.func);
         context.module.imports.resolve(called).is_some_and(|found| found.direct)
@@ -118,7 +118,7 @@ fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
 
 /// Whether Python itself runs the code here: no function around it has a decorator, mentions `triton.language` or is
 /// passed on, such as to `triton.jit`.
-fn is_python(context: &Context<'_>, node: Node<'_>) -> bool {
+fn is_python(context: &RuleContext<'_>, node: Node<'_>) -> bool {
     let text = context.source.text();
     let languages = context.module.imports.aliases_of("triton.language");
     let mut around =

@@ -1,9 +1,9 @@
 //! H012: a copy of a tensor cached under its address.
 
 use model::kernel::ast::{Expr, ExprKind, StmtKind, walk_statements};
-use model::kernel::{Host, Module};
+use model::kernel::{HostFunction, Module};
 
-use super::{Context, Declaration, Diagnostic, Findings, Rule, Severity};
+use super::{Declaration, Diagnostic, Findings, Rule, RuleContext, Severity};
 
 pub(super) static RULE: Rule = Rule {
     declaration: Declaration {
@@ -85,7 +85,7 @@ changes in place.
 /// Methods that copy the contents of a tensor (`to` may).
 const COPIES: [&str; 9] = ["bfloat16", "clone", "contiguous", "cpu", "double", "float", "half", "int", "to"];
 
-fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
+fn check(context: &RuleContext<'_>, findings: &mut Findings<'_>) {
     let text = context.source.text();
     let mut done = 0;
     for at in memchr::memmem::find_iter(text.as_bytes(), ".data_ptr()") {
@@ -100,7 +100,7 @@ fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
     }
 }
 
-fn look(function: &Host) -> Option<Diagnostic> {
+fn look(function: &HostFunction) -> Option<Diagnostic> {
     // The keys by name, with the tensor whose address they contain.
     let mut keys: Vec<(&str, &Expr, Vec<&str>)> = Vec::new();
     let mut values: Vec<(&str, &Expr)> = Vec::new();

@@ -2,16 +2,16 @@
 
 use model::analysis::grid::{Extent, extents};
 use model::analysis::host::Hosts;
-use model::analysis::types::Facts;
-use model::analysis::types::access::{Access, AccessKind, Mask};
+use model::analysis::in_place_updates::updates;
+use model::analysis::types::KernelAnalysis;
+use model::analysis::types::access::{AccessKind, Mask, MemoryAccess};
 use model::analysis::types::index::{Atom, Poly};
-use model::analysis::updates::updates;
 use model::kernel::Kernel;
 use model::kernel::ast::{Expr, StmtKind, walk_statements};
 use model::syntax::Span;
 
-use super::memory::{depends_on_program, index, is_certain, kernels};
-use super::{Context, Declaration, Diagnostic, Findings, Rule, Severity};
+use super::memory_accesses::{depends_on_program, index, is_certain, kernels};
+use super::{Declaration, Diagnostic, Findings, Rule, RuleContext, Severity};
 
 pub(super) static RULE: Rule = Rule {
     declaration: Declaration {
@@ -83,7 +83,7 @@ memory or from a loop, and when every launch of the file starts one program only
     check,
 };
 
-fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
+fn check(context: &RuleContext<'_>, findings: &mut Findings<'_>) {
     let mut seen: Vec<Span> = Vec::new();
     for (kernel, facts) in kernels(context) {
         let stores =
@@ -115,7 +115,7 @@ fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
 }
 
 /// Whether every program certainly stores to the same addresses.
-fn is_shared(facts: &Facts, store: &Access) -> bool {
+fn is_shared(facts: &KernelAnalysis, store: &MemoryAccess) -> bool {
     let Some(index) = index(store).filter(|index| index.base.is_some() && is_certain(store)) else { return false };
     let same_mask = match &store.mask {
         Mask::None => true,
@@ -137,7 +137,7 @@ fn is_shared(facts: &Facts, store: &Access) -> bool {
 }
 
 /// Whether the kernel divides its work among programs along an axis on which no launch has only one program.
-fn starts_several(context: &Context<'_>, kernel: &Kernel, facts: &Facts) -> bool {
+fn starts_several(context: &RuleContext<'_>, kernel: &Kernel, facts: &KernelAnalysis) -> bool {
     let used = |axis: u8| facts.accesses.iter().filter_map(index).any(|index| index.poly.has(&Atom::Program(axis)));
     let axes: Vec<u8> = (0..3).filter(|axis| used(*axis)).collect();
     let mut hosts = Hosts::new(context.module);
@@ -156,7 +156,7 @@ fn starts_several(context: &Context<'_>, kernel: &Kernel, facts: &Facts) -> bool
 }
 
 /// The load of program-dependent data that the stored value is computed from.
-fn depends_on(kernel: &Kernel, facts: &Facts, store: &Access) -> Option<Span> {
+fn depends_on(kernel: &Kernel, facts: &KernelAnalysis, store: &MemoryAccess) -> Option<Span> {
     let own = |span: Span| {
         facts.accesses.iter().any(|access| {
             access.kind == AccessKind::Load

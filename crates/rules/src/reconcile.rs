@@ -1,26 +1,26 @@
 //! Reconciles findings of the rules with Triton's own results for the same code: Triton's results take precedence.
 
-use model::analysis::verdict::{Outcome, Verdict};
+use model::analysis::verdict::{FrontEndOutcome, FrontEndVerdict};
 use model::kernel::Module;
 use model::syntax::Span;
 
-use super::{Context, Diagnostic};
+use super::{Diagnostic, RuleContext};
 
 /// Whether Triton has compiled the code that a language rule calls an error, or the kernel in which a learned rule has
 /// flagged something: learned rules flag only code that is compiled with its kernel.
 #[must_use]
 pub fn is_disproved(module: &Module, diagnostic: &Diagnostic) -> bool {
     let around = module.kernels.iter().filter(|kernel| kernel.span.contains(diagnostic.span));
-    let mut verdicts = around.filter_map(Verdict::of);
+    let mut verdicts = around.filter_map(FrontEndVerdict::of);
     match diagnostic.code.as_bytes()[0] {
         b'L' => verdicts.any(|verdict| verdict.has_compiled(diagnostic.span)),
-        b'S' => verdicts.any(|verdict| matches!(verdict.outcome, Outcome::Accepted { .. })),
+        b'S' => verdicts.any(|verdict| matches!(verdict.outcome, FrontEndOutcome::Accepted { .. })),
         _ => false,
     }
 }
 
 /// Removes findings that Triton's results disprove, and errors of Triton on lines where a rule reports the problem.
-pub(super) fn reconcile(context: &Context<'_>, findings: &mut Vec<Diagnostic>) {
+pub(super) fn reconcile(context: &RuleContext<'_>, findings: &mut Vec<Diagnostic>) {
     findings.retain(|finding| !is_disproved(context.module, finding));
     let of_rules: Vec<Span> =
         findings.iter().filter(|finding| finding.code.starts_with('L')).map(|finding| finding.span).collect();
@@ -46,17 +46,17 @@ fn places(finding: &Diagnostic) -> impl Iterator<Item = Span> {
 
 #[cfg(test)]
 mod tests {
-    use crate::{Context, Selection, check};
-    use model::analysis::occupancy::Limits;
-    use model::analysis::resources::{Certainty, Outcome, Resources, Row, Taken};
-    use model::analysis::verdict::{Outcome as Said, Verdict};
-    use model::api::Target;
+    use crate::{RuleContext, Selection, check};
+    use model::analysis::occupancy::MultiprocessorLimits;
+    use model::analysis::resources::{CompilationResult, CompiledVariant, KernelResources, LaunchCertainty, Resources};
+    use model::analysis::verdict::{FrontEndOutcome, FrontEndVerdict};
+    use model::api::TritonTarget;
     use model::kernel::Module;
     use model::syntax::{Source, Span};
 
     const TEXT: &str = "import triton\nimport triton.language as tl\n\n@triton.jit\ndef k(x, B: tl.constexpr):\n    a = tl.float32(x)\n    b = tl.load(x)\n";
 
-    fn found(outcome: impl Fn(&dyn Fn(&str) -> Span) -> Option<Said>) -> Vec<&'static str> {
+    fn found(outcome: impl Fn(&dyn Fn(&str) -> Span) -> Option<FrontEndOutcome>) -> Vec<&'static str> {
         let source = Source::parse(TEXT);
         let module = Module::build(&source);
         let span = |text: &str| {
@@ -64,9 +64,9 @@ mod tests {
             Span::new(at, at + text.len())
         };
         if let Some(outcome) = outcome(&span) {
-            Verdict::new(&module.kernels[0], outcome).keep(&module.kernels[0]);
+            FrontEndVerdict::new(&module.kernels[0], outcome).keep(&module.kernels[0]);
         }
-        let context = Context::new(&source, &module, Target::of("3.6.0".parse().unwrap()));
+        let context = RuleContext::new(&source, &module, TritonTarget::of("3.6.0".parse().unwrap()));
         check(&context, &Selection::default()).into_iter().map(|found| found.code).collect()
     }
 
@@ -75,13 +75,22 @@ mod tests {
         let source = Source::parse(text);
         let module = Module::build(&source);
         if let Some(shared) = shared {
-            let outcome = Outcome::Compiled(Taken { registers: Some(255), shared, warps: 4, ..Taken::default() });
-            let row = Row { config, setting: String::new(), certainty: Certainty::Certain, outcome };
-            let resources =
-                Resources { device: "sm_90".to_owned(), limits: Limits::of(90), rows: vec![row], left_out: 0 };
+            let outcome = CompilationResult::Compiled(KernelResources {
+                registers: Some(255),
+                shared,
+                warps: 4,
+                ..KernelResources::default()
+            });
+            let row = CompiledVariant { config, setting: String::new(), certainty: LaunchCertainty::Certain, outcome };
+            let resources = Resources {
+                device: "sm_90".to_owned(),
+                limits: MultiprocessorLimits::of(90),
+                rows: vec![row],
+                left_out: 0,
+            };
             resources.keep(&module.kernels[0]);
         }
-        let context = Context::new(&source, &module, Target::of("3.6.0".parse().unwrap()));
+        let context = RuleContext::new(&source, &module, TritonTarget::of("3.6.0".parse().unwrap()));
         let selection = Selection { select: vec!["C".to_owned(), "H015".to_owned()], ignore: Vec::new() };
         check(&context, &selection).into_iter().map(|found| found.code).collect()
     }
@@ -101,14 +110,14 @@ mod tests {
         assert_eq!(about_memory(&launched, None, Some(327_680)), ["C002"]);
     }
 
-    fn refusal(span: Span) -> Option<Said> {
-        Some(Said::Refused { span, message: "no".to_owned(), related: Vec::new() })
+    fn refusal(span: Span) -> Option<FrontEndOutcome> {
+        Some(FrontEndOutcome::Refused { span, message: "no".to_owned(), related: Vec::new() })
     }
 
     #[test]
     fn triton_has_the_last_word() {
         assert_eq!(found(|_| None), ["L002"]);
-        let compiled = |of: Span| Some(Said::Accepted { compiled: vec![of], types: Vec::new() });
+        let compiled = |of: Span| Some(FrontEndOutcome::Accepted { compiled: vec![of], types: Vec::new() });
         assert_eq!(found(|span| compiled(span("tl.float32(x)"))), [""; 0]);
         // That another branch was compiled proves nothing.
         assert_eq!(found(|span| compiled(span("tl.load(x)"))), ["L002"]);

@@ -1,12 +1,12 @@
 //! P003: a loop that loads a row which an earlier loop has loaded.
 
-use model::analysis::types::Facts;
-use model::analysis::types::access::{Access, AccessKind};
+use model::analysis::types::KernelAnalysis;
+use model::analysis::types::access::{AccessKind, MemoryAccess};
 use model::analysis::types::index::{Atom, Poly};
 use model::syntax::Span;
 
-use super::memory::{index, kernels, line};
-use super::{Context, Declaration, Diagnostic, Findings, Rule, Severity};
+use super::memory_accesses::{index, kernels, line};
+use super::{Declaration, Diagnostic, Findings, Rule, RuleContext, Severity};
 
 pub(super) static RULE: Rule = Rule {
     declaration: Declaration {
@@ -79,7 +79,7 @@ row is read once.
     check,
 };
 
-fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
+fn check(context: &RuleContext<'_>, findings: &mut Findings<'_>) {
     let mut seen: Vec<Span> = Vec::new();
     for (_, facts) in kernels(context) {
         let mut told: Vec<&str> = Vec::new();
@@ -91,7 +91,7 @@ fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
                     && swept(facts, earlier).is_some_and(|other| other == (base, own.clone()))
             });
             // Data that was written between the two loops is no longer the same.
-            let writes = |other: &Access| {
+            let writes = |other: &MemoryAccess| {
                 other.kind != AccessKind::Load && index(other).is_none_or(|index| index.base.as_deref() == Some(base))
             };
             let before =
@@ -121,7 +121,7 @@ fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
 type Address = Vec<(Vec<String>, i128)>;
 
 /// The parameter and the address of a load in a loop, in terms that do not depend on which loop or lane it uses.
-fn swept<'f>(facts: &Facts, access: &'f Access) -> Option<(&'f str, Address)> {
+fn swept<'f>(facts: &KernelAnalysis, access: &'f MemoryAccess) -> Option<(&'f str, Address)> {
     let [around] = access.loops.as_slice() else { return None };
     let index = index(access)?;
     if access.kind != AccessKind::Load

@@ -1,21 +1,21 @@
 //! M014: a mask that allows accesses past the end of the tensor.
 
 use model::analysis::extents::{Extents, quotient};
-use model::analysis::host::{Hosts, Names};
-use model::analysis::launches::{Passed, passed};
-use model::analysis::tensors::Sizes;
-use model::analysis::types::access::{Access, Mask};
+use model::analysis::host::{HostNames, Hosts};
+use model::analysis::launches::{ArgumentSource, passed};
+use model::analysis::tensors::HostSizes;
+use model::analysis::types::access::{Mask, MemoryAccess};
 use model::analysis::types::index::{Atom, Poly};
 use model::analysis::types::signature;
-use model::analysis::types::{Facts, infer_as};
+use model::analysis::types::{KernelAnalysis, infer_as};
 use model::analysis::witness::largest;
 use model::kernel::ast::{Expr, ExprKind, walk_expressions};
 use model::kernel::{Kernel, Launch};
 use model::syntax::Span;
 
-use super::memory::{covers_in, global, guard, index, is_certain, lanes_in, tiled_by, upper_bound, verb};
+use super::memory_accesses::{covers_in, global, guard, index, is_certain, lanes_in, tiled_by, upper_bound, verb};
 use super::offset_overflow::launched;
-use super::{Context, Declaration, Diagnostic, Findings, Rule, Severity};
+use super::{Declaration, Diagnostic, Findings, Rule, RuleContext, Severity};
 
 pub(super) static RULE: Rule = Rule {
     declaration: Declaration {
@@ -33,7 +33,7 @@ pub(super) static RULE: Rule = Rule {
 /// The number of launches per kernel that are examined, since each may cost an analysis of the kernel.
 const MAX_LAUNCHES: usize = 32;
 
-fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
+fn check(context: &RuleContext<'_>, findings: &mut Findings<'_>) {
     let module = context.module;
     if module.launches.is_empty() || context.is_for_other_compiler() {
         return;
@@ -68,14 +68,14 @@ fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
 
 /// A launch of a kernel.
 struct Site<'c, 'a> {
-    context: &'c Context<'a>,
+    context: &'c RuleContext<'a>,
     kernel: &'a Kernel,
     launch: &'a Launch,
-    names: &'c Names<'a>,
+    names: &'c HostNames<'a>,
 }
 
 /// The span of the finding, the message, and the span where the tensor is created.
-type Found = (Span, String, Span);
+type ShortAccess = (Span, String, Span);
 
 impl<'a> Site<'_, 'a> {
     /// A cheap test that rules out most launches before the analysis.
@@ -85,20 +85,20 @@ impl<'a> Site<'_, 'a> {
 
     fn argument(&self, name: &str) -> Option<&'a Expr> {
         match passed(self.launch, self.kernel, name) {
-            Passed::Argument(value) => Some(value),
+            ArgumentSource::Argument(value) => Some(value),
             _ => None,
         }
     }
 
     /// The findings where the bound of a mask exceeds the length of a tensor for all sizes.
-    fn by_symbols(&self, facts: &Facts) -> Vec<Found> {
+    fn by_symbols(&self, facts: &KernelAnalysis) -> Vec<ShortAccess> {
         let host = self.launch.host.and_then(|host| self.context.module.hosts.get(host));
         let extents = Extents::new(host, self.names);
         let accesses = facts.accesses.iter().filter(|access| is_certain(access));
         accesses.filter_map(|access| self.shorter(facts, &extents, access)).collect()
     }
 
-    fn shorter(&self, facts: &Facts, extents: &Extents<'_, 'a>, access: &Access) -> Option<Found> {
+    fn shorter(&self, facts: &KernelAnalysis, extents: &Extents<'_, 'a>, access: &MemoryAccess) -> Option<ShortAccess> {
         let index = index(access)?;
         let [condition] = guard(access)?.conditions.as_slice() else { return None };
         let (left, right) = upper_bound(condition)?;
@@ -108,10 +108,10 @@ impl<'a> Site<'_, 'a> {
         }
         let tensor = self.argument(base)?;
         let bound = extents.integer(self.argument(size)?)?;
-        let text = if let Some((whole, by)) = extents.room_divided(tensor) {
+        let text = if let Some((whole, by)) = extents.divided_element_count(tensor) {
             (whole == bound).then(|| format!("`{base}` is made with room for `{whole} // {by}`"))?
         } else {
-            let room = extents.room(tensor)?;
+            let room = extents.element_count(tensor)?;
             let factor = quotient(&bound, &room)?;
             let unless = match factor.as_number() {
                 Some(1) => return None,
@@ -129,7 +129,7 @@ impl<'a> Site<'_, 'a> {
     }
 
     /// Whether the programs together reach each index below the parameter `size`.
-    fn is_reached(&self, facts: &Facts, poly: &Poly, lanes: &[u32], size: &str) -> bool {
+    fn is_reached(&self, facts: &KernelAnalysis, poly: &Poly, lanes: &[u32], size: &str) -> bool {
         let [lane] = lanes else { return false };
         let Some(known) = facts.lanes.get(*lane as usize).filter(|known| known.start == Some(0)) else { return false };
         if let Some(axis) = tiled_by(facts, poly, *lane) {
@@ -171,9 +171,9 @@ impl<'a> Site<'_, 'a> {
     }
 
     /// The findings where all numbers of the launch are known.
-    fn by_numbers(&self, at: usize) -> Vec<Found> {
+    fn by_numbers(&self, at: usize) -> Vec<ShortAccess> {
         let (module, text) = (self.context.module, self.context.source.text());
-        let sizes = Sizes::new(module, self.names);
+        let sizes = HostSizes::new(module, self.names);
         let rooms: Vec<(&str, i128, Span)> = self
             .kernel
             .params
@@ -194,7 +194,7 @@ impl<'a> Site<'_, 'a> {
             return Vec::new();
         };
         let facts = infer_as(module, text, self.context.target, at, &signature);
-        let behind = |access: &Access| {
+        let behind = |access: &MemoryAccess| {
             let index = index(access)?;
             let (base, room, made) = rooms.iter().find(|(base, ..)| index.base.as_deref() == Some(*base))?;
             let conditions = match &access.mask {

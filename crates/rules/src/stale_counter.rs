@@ -2,8 +2,8 @@
 
 use model::syntax::Span;
 
-use super::memory::kernels;
-use super::{Context, Declaration, Diagnostic, Findings, Rule, Severity};
+use super::memory_accesses::kernels;
+use super::{Declaration, Diagnostic, Findings, Rule, RuleContext, Severity};
 
 pub(super) static RULE: Rule = Rule {
     declaration: Declaration {
@@ -66,7 +66,7 @@ accept the first example, and add 1 to `ub.poison` (3.1.0: `llvm.mlir.undef`).
     check,
 };
 
-fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
+fn check(context: &RuleContext<'_>, findings: &mut Findings<'_>) {
     let mut seen: Vec<Span> = Vec::new();
     for (_, facts) in kernels(context) {
         for (span, head) in &facts.stale {

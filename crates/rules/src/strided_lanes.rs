@@ -1,12 +1,12 @@
 //! P002: an access whose lanes are all several elements apart.
 
-use model::analysis::types::Facts;
-use model::analysis::types::access::Access;
+use model::analysis::types::KernelAnalysis;
+use model::analysis::types::access::MemoryAccess;
 use model::analysis::types::index::Atom;
 use model::syntax::Span;
 
-use super::memory::{index, kernels};
-use super::{Context, Declaration, Diagnostic, Findings, Rule, Severity};
+use super::memory_accesses::{index, kernels};
+use super::{Declaration, Diagnostic, Findings, Rule, RuleContext, Severity};
 
 pub(super) static RULE: Rule = Rule {
     declaration: Declaration {
@@ -77,7 +77,7 @@ def run(x, y):
 /// The distance in elements below which most of a memory transaction is used.
 const APART: i128 = 4;
 
-fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
+fn check(context: &RuleContext<'_>, findings: &mut Findings<'_>) {
     let mut seen: Vec<Span> = Vec::new();
     for (_, facts) in kernels(context) {
         for access in &facts.accesses {
@@ -98,7 +98,7 @@ fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
 }
 
 /// Whether other accesses of the kernel use the elements in between, so that a cache may hold them.
-fn others_fill(facts: &Facts, access: &Access, step: i128) -> bool {
+fn others_fill(facts: &KernelAnalysis, access: &MemoryAccess, step: i128) -> bool {
     let Some(own) = index(access) else { return true };
     facts.accesses.iter().filter(|other| other.kind == access.kind).filter_map(index).any(|other| {
         let apart = other.poly.plus(&own.poly, -1).and_then(|difference| difference.as_number());
@@ -108,7 +108,7 @@ fn others_fill(facts: &Facts, access: &Access, step: i128) -> bool {
 }
 
 /// The distance in elements of the nearest lanes, where all lanes are far apart.
-fn step(facts: &Facts, access: &Access) -> Option<i128> {
+fn step(facts: &KernelAnalysis, access: &MemoryAccess) -> Option<i128> {
     let index = index(access)?;
     index.base.as_ref()?;
     let mut steps = Vec::new();

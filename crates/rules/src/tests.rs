@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use model::api::{Certainty, Table, Target, Version};
+use model::api::{Table, TritonTarget, Version, VersionCertainty};
 use model::kernel::Module;
 use model::syntax::{Encoding, Source, Span};
 
@@ -53,9 +53,9 @@ fn blocks<'a>(doc: &'a str, heading: &str) -> Vec<Block<'a>> {
 
 impl Block<'_> {
     /// The targets under which the block must hold.
-    fn targets(&self) -> Vec<Target> {
+    fn targets(&self) -> Vec<TritonTarget> {
         match self.version {
-            Some(version) => vec![Target::of(version)],
+            Some(version) => vec![TritonTarget::of(version)],
             None => every_target(),
         }
     }
@@ -81,15 +81,15 @@ impl Block<'_> {
 }
 
 /// A target for each version with an API table, and one for an unknown version.
-fn every_target() -> Vec<Target> {
-    let known = Table::all().iter().map(|table| Target { table, certainty: Certainty::Known });
-    known.chain([Target::newest()]).collect()
+fn every_target() -> Vec<TritonTarget> {
+    let known = Table::all().iter().map(|table| TritonTarget { table, certainty: VersionCertainty::Known });
+    known.chain([TritonTarget::newest()]).collect()
 }
 
-fn findings(text: &str, target: Target, selection: &Selection) -> Vec<Diagnostic> {
+fn findings(text: &str, target: TritonTarget, selection: &Selection) -> Vec<Diagnostic> {
     let source = Source::parse(text);
     let module = Module::build(&source);
-    check(&Context::new(&source, &module, target), selection)
+    check(&RuleContext::new(&source, &module, target), selection)
 }
 
 fn only(code: &str) -> Selection {
@@ -98,7 +98,7 @@ fn only(code: &str) -> Selection {
 
 /// The messages of the findings of one rule, on the newest Triton.
 pub(super) fn messages(text: &str, code: &str) -> Vec<String> {
-    findings(text, Target::newest(), &only(code)).into_iter().map(|finding| finding.message).collect()
+    findings(text, TritonTarget::newest(), &only(code)).into_iter().map(|finding| finding.message).collect()
 }
 
 /// `line:column-column` of each span, for readable failures.
@@ -149,7 +149,7 @@ fn documentation_has_the_required_headings() {
 #[test]
 fn bad_examples_are_found_exactly_where_marked() {
     // What Triton says is tested with Triton, in tests/compiler.rs.
-    for rule in all().iter().filter(|rule| rule.declaration.family() != Family::Compiler) {
+    for rule in all().iter().filter(|rule| rule.declaration.family() != RuleFamily::Compiler) {
         let code = rule.declaration.code;
         for block in blocks(rule.declaration.doc, "Bad") {
             assert!(!block.marked().is_empty(), "{code}: nothing is marked in\n{}", block.text);
@@ -232,7 +232,7 @@ fn left(first: &str, above: &str, comment: &str) -> usize {
     let text =
         format!("{first}{}", CONTINUES.replace("        continue", &format!("{above}        continue{comment}")));
     assert!(parses(&text), "{text}");
-    findings(&text, Target::newest(), &Selection::default()).len()
+    findings(&text, TritonTarget::newest(), &Selection::default()).len()
 }
 
 #[test]
@@ -304,7 +304,7 @@ fn a_comment_covers_a_finding_of_several_lines_at_either_end() {
         let text = format!(
             "import triton\nimport triton.language as tl\n@triton.jit\ndef k(x):\n    y = tl.int32({first}\n        x,{middle}\n    ){last}\n"
         );
-        findings(&text, Target::newest(), &only("L002")).len()
+        findings(&text, TritonTarget::newest(), &only("L002")).len()
     };
     assert_eq!(file("", "", ""), 1);
     assert_eq!(file("  # warpsmith: ignore[L002]", "", ""), 0);

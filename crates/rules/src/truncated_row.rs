@@ -1,16 +1,16 @@
 //! M011: a row of any length that is read with one tile of a fixed size, so that its end is not reached.
 
-use model::analysis::host::{Hosts, Names};
-use model::analysis::launches::{Passed, passed};
-use model::analysis::types::Facts;
-use model::analysis::types::access::Access;
+use model::analysis::host::{HostNames, Hosts};
+use model::analysis::launches::{ArgumentSource, passed};
+use model::analysis::types::KernelAnalysis;
+use model::analysis::types::access::MemoryAccess;
 use model::analysis::types::index::{Atom, Poly};
 use model::kernel::ast::{Expr, ExprKind, StmtKind, walk_statements};
-use model::kernel::{Host, Kernel, Launch};
+use model::kernel::{HostFunction, Kernel, Launch};
 use model::syntax::Span;
 
-use super::memory::{guard, index, is_certain, kernels, lanes_in, upper_bound};
-use super::{Context, Declaration, Diagnostic, Findings, Rule, Severity};
+use super::memory_accesses::{guard, index, is_certain, kernels, lanes_in, upper_bound};
+use super::{Declaration, Diagnostic, Findings, Rule, RuleContext, Severity};
 
 pub(super) static RULE: Rule = Rule {
     declaration: Declaration {
@@ -83,7 +83,7 @@ passed on from a parameter of the host.
     check,
 };
 
-fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
+fn check(context: &RuleContext<'_>, findings: &mut Findings<'_>) {
     let mut hosts = Hosts::new(context.module);
     let mut seen: Vec<Span> = Vec::new();
     for (kernel, facts) in kernels(context) {
@@ -110,7 +110,7 @@ fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
 }
 
 /// The bound and the length of a lane that covers a row from its start, once.
-fn row<'f>(facts: &'f Facts, access: &'f Access) -> Option<(&'f str, Poly)> {
+fn row<'f>(facts: &'f KernelAnalysis, access: &'f MemoryAccess) -> Option<(&'f str, Poly)> {
     let (index, guard) = (index(access)?, guard(access)?);
     if index.poly.any(|atom| matches!(atom, Atom::Loop(_) | Atom::Other(_))) || !access.loops.is_empty() {
         return None;
@@ -134,17 +134,17 @@ fn row<'f>(facts: &'f Facts, access: &'f Access) -> Option<(&'f str, Poly)> {
 
 /// The number that is passed for the block, where nothing ensures that the size is not larger.
 fn truncates<'a>(
-    context: &Context<'a>,
+    context: &RuleContext<'a>,
     kernel: &'a Kernel,
     launch: &'a Launch,
-    names: &Names<'a>,
+    names: &HostNames<'a>,
     size: &str,
     block: &Poly,
 ) -> Option<(i128, Span)> {
     let number = match (block.as_number(), block.as_param()) {
         (Some(number), _) => number,
         (None, Some(param)) => match passed(launch, kernel, param) {
-            Passed::Argument(value) => names.integer(value)?,
+            ArgumentSource::Argument(value) => names.integer(value)?,
             _ => return None,
         },
         _ => return None,
@@ -152,7 +152,7 @@ fn truncates<'a>(
     if kernel.param(size)?.constexpr || kernel.heuristics.as_ref().is_none_or(|names| !names.is_empty()) {
         return None;
     }
-    let Passed::Argument(value) = passed(launch, kernel, size) else { return None };
+    let ArgumentSource::Argument(value) = passed(launch, kernel, size) else { return None };
     let host = context.module.hosts.get(launch.host?)?;
     if !is_size_of_tensor(names, value) {
         return None;
@@ -161,7 +161,7 @@ fn truncates<'a>(
 }
 
 /// Whether a function of the host contains a comparison, check or choice.
-pub(super) fn compares(host: &Host) -> bool {
+pub(super) fn compares(host: &HostFunction) -> bool {
     let mut compares = false;
     walk_statements(&host.body, &mut |stmt| {
         compares |= matches!(stmt.kind, StmtKind::Assert(_) | StmtKind::If { .. } | StmtKind::While { .. });
@@ -173,7 +173,7 @@ pub(super) fn compares(host: &Host) -> bool {
 }
 
 /// `x.shape[1]`, `x.size(1)` and `x.numel()` of a parameter of the host.
-pub(super) fn is_size_of_tensor<'a>(names: &Names<'a>, expr: &'a Expr) -> bool {
+pub(super) fn is_size_of_tensor<'a>(names: &HostNames<'a>, expr: &'a Expr) -> bool {
     let is_given = |expr: &Expr| expr.as_name().is_some_and(|name| names.is_param(name));
     match &names.resolve(expr).kind {
         ExprKind::Subscript { value, index } => {
@@ -185,7 +185,7 @@ pub(super) fn is_size_of_tensor<'a>(names: &Names<'a>, expr: &'a Expr) -> bool {
         }
         ExprKind::Name(name) => matches!(
             names.binding(name),
-            Some(model::analysis::host::Binding::Item(Expr { kind: ExprKind::Attribute { value, name, .. }, .. }, _))
+            Some(model::analysis::host::LocalBinding::Item(Expr { kind: ExprKind::Attribute { value, name, .. }, .. }, _))
                 if name == "shape" && is_given(value)
         ),
         _ => false,

@@ -4,19 +4,19 @@ use std::collections::BTreeMap;
 
 use model::analysis::grid::{Extent, extents, is_passed};
 use model::analysis::host::Hosts;
-use model::analysis::launches::{Passed, passed};
+use model::analysis::launches::{ArgumentSource, passed};
 use model::analysis::tuning::Tuner;
-use model::analysis::types::Facts;
-use model::analysis::types::access::{Access, AccessKind, Mask};
+use model::analysis::types::KernelAnalysis;
+use model::analysis::types::access::{AccessKind, Mask, MemoryAccess};
 use model::analysis::types::index::{Atom, Index, Poly};
 use model::analysis::types::shape::Dim;
 use model::kernel::Kernel;
 use model::kernel::ast::{Expr, ExprKind};
 use model::syntax::Span;
 
-use super::memory::{call_at, global, guard, index, is_certain, kernels, lanes_in, upper_bound};
+use super::memory_accesses::{call_at, global, guard, index, is_certain, kernels, lanes_in, upper_bound};
 use super::truncated_row::{compares, is_size_of_tensor};
-use super::{Context, Declaration, Diagnostic, Findings, Rule, Severity};
+use super::{Declaration, Diagnostic, Findings, Rule, RuleContext, Severity};
 
 pub(super) static RULE: Rule = Rule {
     declaration: Declaration {
@@ -31,7 +31,7 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
+fn check(context: &RuleContext<'_>, findings: &mut Findings<'_>) {
     for (kernel, facts) in kernels(context).filter(|(kernel, _)| kernel.autotune.is_some() && kernel.plain) {
         let Some(tuned) = Tuned::of(context, kernel, facts) else { continue };
         let mut seen: Vec<Span> = Vec::new();
@@ -48,15 +48,15 @@ fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
 
 /// A kernel with all of its configurations.
 struct Tuned<'c, 'a> {
-    context: &'c Context<'a>,
+    context: &'c RuleContext<'a>,
     kernel: &'a Kernel,
-    facts: &'c Facts,
+    facts: &'c KernelAnalysis,
     configs: Vec<BTreeMap<&'a str, i128>>,
     place: Span,
 }
 
 impl<'c, 'a> Tuned<'c, 'a> {
-    fn of(context: &'c Context<'a>, kernel: &'a Kernel, facts: &'c Facts) -> Option<Self> {
+    fn of(context: &'c RuleContext<'a>, kernel: &'a Kernel, facts: &'c KernelAnalysis) -> Option<Self> {
         let module = context.module;
         let tuner = Tuner::of(module, kernel)?;
         let is_pruned = tuner.call.argument("prune_configs_by", Some(2)).is_some_and(|by| by.kind != ExprKind::None);
@@ -83,7 +83,7 @@ impl<'c, 'a> Tuned<'c, 'a> {
 
     /// The finding for a store whose tile has another size or start in another configuration, and moves with nothing
     /// else.
-    fn along_a_lane(&self, access: &Access) -> Option<Diagnostic> {
+    fn along_a_lane(&self, access: &MemoryAccess) -> Option<Diagnostic> {
         let index = index(access).filter(|index| index.base.is_some() && access.loops.is_empty())?;
         let moves = |atom: &Atom| matches!(atom, Atom::Loop(_) | Atom::Other(_) | Atom::Programs(_));
         if index.poly.any(moves) || self.is_tuned(&index.poly) {
@@ -123,7 +123,7 @@ impl<'c, 'a> Tuned<'c, 'a> {
 
     /// The upper bound of a lane in the mask: `Some(None)` where no mask bounds it, `None` where that is not certain.
     #[expect(clippy::option_option, reason = "no mask is another answer than a mask that is not understood")]
-    fn bound<'f>(&self, access: &'f Access, index: &Index, lane: u32) -> Option<Option<&'f str>> {
+    fn bound<'f>(&self, access: &'f MemoryAccess, index: &Index, lane: u32) -> Option<Option<&'f str>> {
         if access.mask == Mask::None {
             return Some(None);
         }
@@ -145,14 +145,14 @@ impl<'c, 'a> Tuned<'c, 'a> {
         let is_run_time = self.kernel.param(size).is_some_and(|param| !param.constexpr);
         is_run_time
             && module.launches_of(&self.kernel.name).any(|launch| {
-                let Passed::Argument(value) = passed(launch, self.kernel, size) else { return false };
+                let ArgumentSource::Argument(value) = passed(launch, self.kernel, size) else { return false };
                 let host = launch.host.and_then(|host| module.hosts.get(host));
                 host.is_some_and(|host| !compares(host)) && is_size_of_tensor(&hosts.around(launch), value)
             })
     }
 
     /// The finding for a store by fewer programs than there are tiles in some configuration.
-    fn by_the_grid(&self, access: &Access) -> Option<Diagnostic> {
+    fn by_the_grid(&self, access: &MemoryAccess) -> Option<Diagnostic> {
         let module = self.context.module;
         let mut hosts = Hosts::new(module);
         let index = index(access)?;

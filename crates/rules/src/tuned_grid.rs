@@ -1,12 +1,12 @@
 //! H005: a grid that does not depend on the block size, which the autotuner chooses.
 
-use model::analysis::host::{Hosts, Names};
+use model::analysis::host::{HostNames, Hosts};
 use model::analysis::tuning::Tuner;
 use model::kernel::ast::{Expr, ExprKind, StmtKind, walk_expressions, walk_statements};
 use model::kernel::{Kernel, Launch, Module};
 use model::syntax::Span;
 
-use super::{Context, Declaration, Diagnostic, Edit, Findings, Rule, Severity};
+use super::{Declaration, Diagnostic, Edit, Findings, Rule, RuleContext, Severity};
 
 pub(super) static RULE: Rule = Rule {
     declaration: Declaration {
@@ -21,7 +21,7 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
+fn check(context: &RuleContext<'_>, findings: &mut Findings<'_>) {
     let module = context.module;
     let mut hosts = Hosts::new(module);
     for kernel in module.kernels.iter().filter(|kernel| !kernel.has_error && kernel.autotune.is_some()) {
@@ -91,9 +91,9 @@ fn blocks<'a>(module: &'a Module, kernel: &'a Kernel) -> Vec<Block<'a>> {
 }
 
 fn look<'a>(
-    context: &Context<'a>,
+    context: &RuleContext<'a>,
     launch: &'a Launch,
-    names: &Names<'a>,
+    names: &HostNames<'a>,
     tuner: &Tuner<'a>,
     block: &Block<'a>,
 ) -> Option<Diagnostic> {
@@ -129,7 +129,7 @@ fn look<'a>(
 }
 
 /// The divisor of `cdiv(n, size)` or `(n + size - 1) // size`.
-fn divisor<'a>(item: &'a Expr, names: &Names<'a>) -> Option<&'a Expr> {
+fn divisor<'a>(item: &'a Expr, names: &HostNames<'a>) -> Option<&'a Expr> {
     match &item.kind {
         ExprKind::Call(call) if names.is_cdiv(call) => call.argument("y", Some(1)),
         ExprKind::Binary { op, right, .. } if op == "//" => Some(right),

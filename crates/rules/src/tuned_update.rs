@@ -1,12 +1,12 @@
 //! H002: an autotuned kernel that updates a tensor in place.
 
-use model::analysis::tuning::{Names, Tuner};
-use model::analysis::updates::{Update, updates};
+use model::analysis::in_place_updates::{Update, updates};
+use model::analysis::tuning::{NameList, Tuner};
 use model::kernel::Kernel;
 use model::kernel::ast::ExprKind;
 use model::syntax::Span;
 
-use super::{Context, Declaration, Diagnostic, Edit, Findings, Rule, Severity};
+use super::{Declaration, Diagnostic, Edit, Findings, Rule, RuleContext, Severity};
 
 pub(super) static RULE: Rule = Rule {
     declaration: Declaration {
@@ -21,7 +21,7 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
+fn check(context: &RuleContext<'_>, findings: &mut Findings<'_>) {
     for kernel in context.module.kernels.iter().filter(|kernel| !kernel.has_error && kernel.autotune.is_some()) {
         let Some(tuner) = Tuner::of(context.module, kernel) else { continue };
         if let Some(finding) = shadowed(&tuner) {
@@ -37,20 +37,20 @@ fn shadowed(tuner: &Tuner<'_>) -> Option<Diagnostic> {
     let hook = tuner.call.argument("pre_hook", Some(5)).filter(|hook| hook.kind != ExprKind::None)?;
     let (name, (_, span)) =
         ["reset_to_zero", "restore_value"].into_iter().find_map(|name| match tuner.names(name) {
-            Names::Listed(names) => Some((name, *names.first()?)),
-            Names::Absent | Names::Unknown => None,
+            NameList::Listed(names) => Some((name, *names.first()?)),
+            NameList::Absent | NameList::Unknown => None,
         })?;
     let message = format!("`{name}` has no effect beside `pre_hook`, which replaces the hook that does it");
     Some(Diagnostic::new(&RULE.declaration, span, message).with_related(hook.span, "the hook"))
 }
 
-fn unrestored(context: &Context<'_>, kernel: &Kernel, tuner: &Tuner<'_>) -> Vec<Diagnostic> {
+fn unrestored(context: &RuleContext<'_>, kernel: &Kernel, tuner: &Tuner<'_>) -> Vec<Diagnostic> {
     let mut named = Vec::new();
     for argument in ["reset_to_zero", "restore_value"] {
         match tuner.names(argument) {
-            Names::Absent => {}
-            Names::Listed(names) => named.extend(names.into_iter().map(|(name, _)| name)),
-            Names::Unknown => return Vec::new(),
+            NameList::Absent => {}
+            NameList::Listed(names) => named.extend(names.into_iter().map(|(name, _)| name)),
+            NameList::Unknown => return Vec::new(),
         }
     }
     let found = updates(context.module, kernel).into_iter().filter(|update| !named.contains(&update.param));

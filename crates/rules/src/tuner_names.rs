@@ -1,11 +1,11 @@
 //! H003: names that `@triton.autotune` or `@triton.heuristics` cannot find.
 
-use model::analysis::launches::{Passed, passed};
-use model::analysis::tuning::{Names, Tuner, kind};
+use model::analysis::launches::{ArgumentSource, passed};
+use model::analysis::tuning::{NameList, Tuner, kind};
 use model::kernel::Kernel;
 use model::kernel::ast::{Expr, ExprKind};
 
-use super::{Context, Declaration, Diagnostic, Edit, Findings, Rule, Severity};
+use super::{Declaration, Diagnostic, Edit, Findings, Rule, RuleContext, Severity};
 
 pub(super) static RULE: Rule = Rule {
     declaration: Declaration {
@@ -20,14 +20,14 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
+fn check(context: &RuleContext<'_>, findings: &mut Findings<'_>) {
     for kernel in context.module.kernels.iter().filter(|kernel| !kernel.has_error && kernel.autotune.is_some()) {
         let Some(tuner) = Tuner::of(context.module, kernel) else { continue };
         if kernel.params.iter().any(|param| param.variadic) {
             continue;
         }
         for argument in ["key", "reset_to_zero", "restore_value"] {
-            let Names::Listed(names) = tuner.names(argument) else { continue };
+            let NameList::Listed(names) = tuner.names(argument) else { continue };
             for (name, span) in names.iter().filter(|(name, _)| kernel.param(name).is_none()) {
                 findings.push(unknown(kernel, argument, name, *span));
             }
@@ -60,12 +60,12 @@ fn unknown(kernel: &Kernel, argument: &str, name: &str, span: model::syntax::Spa
 }
 
 /// Names in `key` that a heuristic below the autotuner sets: it runs after the key is computed.
-fn too_late(context: &Context<'_>, kernel: &Kernel, tuner: &Tuner<'_>) -> Vec<Diagnostic> {
-    let Names::Listed(names) = tuner.names("key") else { return Vec::new() };
+fn too_late(context: &RuleContext<'_>, kernel: &Kernel, tuner: &Tuner<'_>) -> Vec<Diagnostic> {
+    let NameList::Listed(names) = tuner.names("key") else { return Vec::new() };
     let mut found = Vec::new();
     for (heuristic, _, at) in heuristics(kernel).filter(|(.., at)| *at > tuner.place) {
         let Some((name, span)) = names.iter().find(|(name, _)| *name == heuristic) else { continue };
-        let given = |launch| !matches!(passed(launch, kernel, name), Passed::Omitted);
+        let given = |launch| !matches!(passed(launch, kernel, name), ArgumentSource::Omitted);
         if context.module.launches_of(&kernel.name).any(given) {
             continue;
         }

@@ -3,7 +3,7 @@
 use model::kernel::Kernel;
 use model::kernel::ast::{ExprKind, walk_expressions};
 
-use super::{Context, Declaration, Diagnostic, Findings, Rule, Severity};
+use super::{Declaration, Diagnostic, Findings, Rule, RuleContext, Severity};
 
 pub(super) static RULE: Rule = Rule {
     declaration: Declaration {
@@ -65,7 +65,7 @@ In files for other compilers than Triton's own.
     check,
 };
 
-fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
+fn check(context: &RuleContext<'_>, findings: &mut Findings<'_>) {
     let text = context.source.text();
     if !text.contains("device_assert")
         || ["TRITON_DEBUG", "knobs"].iter().any(|word| text.contains(word))
@@ -94,7 +94,7 @@ fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
 }
 
 /// Whether a launch or a decorator may enable assertions. A helper is compiled with the options of its caller.
-fn may_debug(context: &Context<'_>, kernel: &Kernel) -> bool {
+fn may_debug(context: &RuleContext<'_>, kernel: &Kernel) -> bool {
     let debugs = |args: &[model::kernel::ast::Arg]| {
         args.iter().any(|arg| {
             matches!(arg.value.kind, ExprKind::Starred(_))

@@ -1,14 +1,14 @@
 //! M010: a block pointer without `boundary_check` that may exceed the bounds of its tensor.
 
 use model::analysis::launches::promises_full_tiles;
-use model::analysis::types::access::{Access, AccessKind};
+use model::analysis::types::access::{AccessKind, MemoryAccess};
 use model::analysis::types::index::{Atom, Poly};
 use model::kernel::Kernel;
 use model::kernel::ast::{Call, Expr, ExprKind, StmtKind, walk_expressions, walk_statements};
 use model::syntax::Span;
 
-use super::memory::{covers, kernel_around, kernels};
-use super::{Context, Declaration, Diagnostic, Findings, Rule, Severity};
+use super::memory_accesses::{covers, kernel_around, kernels};
+use super::{Declaration, Diagnostic, Findings, Rule, RuleContext, Severity};
 
 pub(super) static RULE: Rule = Rule {
     declaration: Declaration {
@@ -86,10 +86,10 @@ pointers are gone in Triton 3.9: descriptors check always.
     check,
 };
 
-fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
+fn check(context: &RuleContext<'_>, findings: &mut Findings<'_>) {
     let mut seen: Vec<Span> = Vec::new();
     for (kernel, facts) in kernels(context) {
-        let unchecked = |access: &&Access| {
+        let unchecked = |access: &&MemoryAccess| {
             access.is_block_pointer
                 && access.is_checked == Some(false)
                 && access.kind != AccessKind::Atomic
@@ -120,7 +120,11 @@ fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
 }
 
 /// The span where the block pointer is created, a size that its blocks may not divide, and the span of the grid.
-fn over_the_edge<'c>(context: &Context<'c>, kernel: &'c Kernel, access: &Access) -> Option<(Span, &'c str, Span)> {
+fn over_the_edge<'c>(
+    context: &RuleContext<'c>,
+    kernel: &'c Kernel,
+    access: &MemoryAccess,
+) -> Option<(Span, &'c str, Span)> {
     let mut pointer: Option<&Expr> = None;
     walk_expressions(&kernel.body, &mut |expr| {
         if expr.span == access.span {
@@ -175,7 +179,7 @@ fn only_value<'a>(kernel: &'a Kernel, name: &str) -> Option<&'a Expr> {
 }
 
 /// The axis of `tl.program_id(axis) * block`.
-fn program_times(context: &Context<'_>, kernel: &Kernel, expr: &Expr, block: &str) -> Option<u8> {
+fn program_times(context: &RuleContext<'_>, kernel: &Kernel, expr: &Expr, block: &str) -> Option<u8> {
     let value = match expr.as_name() {
         Some(name) => only_value(kernel, name)?,
         None => expr,

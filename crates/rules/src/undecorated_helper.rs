@@ -4,10 +4,10 @@ use std::collections::{HashMap, HashSet};
 
 use model::analysis::flow::live;
 use model::kernel::ast::Expr;
-use model::kernel::{Function, Kernel};
+use model::kernel::{Kernel, PlainFunction};
 use model::syntax::Span;
 
-use super::{Context, Declaration, Diagnostic, Edit, Findings, Rule, Severity, scope};
+use super::{Declaration, Diagnostic, Edit, Findings, Rule, RuleContext, Severity, scope};
 
 pub(super) static RULE: Rule = Rule {
     declaration: Declaration {
@@ -80,16 +80,16 @@ Re-executed on nine versions from 3.1.0 to 3.9.0, which all refuse it.
 const BUILTIN: [&str; 12] =
     ["bool", "float", "getattr", "hasattr", "int", "isinstance", "len", "list", "max", "min", "print", "range"];
 
-fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
+fn check(context: &RuleContext<'_>, findings: &mut Findings<'_>) {
     findings.extend(found(context));
 }
 
 /// Whether this rule reports the name at `span`.
-pub(super) fn is_found_at(context: &Context<'_>, span: Span) -> bool {
+pub(super) fn is_found_at(context: &RuleContext<'_>, span: Span) -> bool {
     found(context).iter().any(|known| known.span == span)
 }
 
-fn found(context: &Context<'_>) -> Vec<Diagnostic> {
+fn found(context: &RuleContext<'_>) -> Vec<Diagnostic> {
     let module = context.module;
     let mut findings = Vec::new();
     if module.functions.is_empty() {
@@ -121,7 +121,7 @@ fn found(context: &Context<'_>) -> Vec<Diagnostic> {
 }
 
 /// Whether Triton itself compiles the kernel: the `triton.jit` of another module may use another compiler.
-fn is_triton(context: &Context<'_>, kernel: &Kernel) -> bool {
+fn is_triton(context: &RuleContext<'_>, kernel: &Kernel) -> bool {
     kernel.decorators.iter().any(|decorator| {
         let called = decorator.expr.as_call().map_or(&decorator.expr, |call| &call.func);
         context.module.imports.resolve(called).is_some_and(|found| found.direct && found.path.ends_with("jit"))
@@ -129,7 +129,7 @@ fn is_triton(context: &Context<'_>, kernel: &Kernel) -> bool {
 }
 
 /// Whether all uses of the function are calls in kernels or in functions of the same kind.
-fn is_only_called(context: &Context<'_>, function: &Function) -> bool {
+fn is_only_called(context: &RuleContext<'_>, function: &PlainFunction) -> bool {
     let module = context.module;
     let compiled: HashSet<&str> = module.called_in_kernels().iter().map(String::as_str).collect();
     let text = context.source.text();
@@ -145,7 +145,7 @@ fn is_only_called(context: &Context<'_>, function: &Function) -> bool {
     })
 }
 
-fn report(context: &Context<'_>, func: &Expr, function: &Function) -> Diagnostic {
+fn report(context: &RuleContext<'_>, func: &Expr, function: &PlainFunction) -> Diagnostic {
     let name = &function.name;
     let message =
         format!("`{name}` is called in a kernel, but is not under `@triton.jit`: Triton refuses to compile it");

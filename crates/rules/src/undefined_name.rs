@@ -1,12 +1,12 @@
 //! L006 `undefined-name`: a name that does not exist where a kernel uses it.
 
-use model::analysis::types::{Kind, Problem};
+use model::analysis::types::{Problem, ProblemKind};
 use model::kernel::ast::{Expr, ExprKind};
 
 use super::declaration::{Declaration, Rule, Severity};
 use super::diagnostic::Fix;
-use super::engine::{Context, Findings};
-use super::{language, rewrite};
+use super::engine::{Findings, RuleContext};
+use super::{fix_edits, language};
 
 pub(super) static RULE: Rule = Rule {
     declaration: Declaration {
@@ -21,24 +21,24 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
-    language::report_with(context, &RULE.declaration, &[Kind::UndefinedName], fix, findings);
+fn check(context: &RuleContext<'_>, findings: &mut Findings<'_>) {
+    language::report_with(context, &RULE.declaration, &[ProblemKind::UndefinedName], fix, findings);
 }
 
 /// Built-in functions of Python and their equivalents with one argument in `triton.language`.
 const NAMESAKES: &[(&str, &str)] = &[("abs", "abs"), ("sum", "sum"), ("sorted", "sort")];
 
-fn fix(context: &Context<'_>, problem: &Problem) -> Option<Fix> {
+fn fix(context: &RuleContext<'_>, problem: &Problem) -> Option<Fix> {
     let written = context.source.slice(problem.span);
     let (_, member) = NAMESAKES.iter().find(|(name, _)| *name == written)?;
     let is_callee = |expr: &Expr| expr.as_call().is_some_and(|call| call.func.span == problem.span);
-    let (kernel, expr) = rewrite::find(context, is_callee)?;
-    let argument = rewrite::only_argument(expr.as_call()?)?;
+    let (kernel, expr) = fix_edits::find(context, is_callee)?;
+    let argument = fix_edits::only_argument(expr.as_call()?)?;
     // The sum of a list is not the sum of a tile.
     let is_value = matches!(
         argument.kind,
         ExprKind::Name(_) | ExprKind::Call(_) | ExprKind::Binary { .. } | ExprKind::Subscript { .. }
     );
     let instead = context.module.language_name(kernel, member).filter(|_| is_value)?;
-    Some(rewrite::replace(format!("Use `{instead}`"), problem.span, instead))
+    Some(fix_edits::replace(format!("Use `{instead}`"), problem.span, instead))
 }

@@ -8,8 +8,8 @@ use model::kernel::Kernel;
 use model::kernel::ast::{Call, Expr, ExprKind, walk_expressions};
 use model::syntax::Span;
 
-use super::reader::Reader;
-use super::{Context, Declaration, Diagnostic, Edit, Findings, Rule, Severity};
+use super::formula_reader::FormulaReader;
+use super::{Declaration, Diagnostic, Edit, Findings, Rule, RuleContext, Severity};
 
 pub(super) static RULE: Rule = Rule {
     declaration: Declaration {
@@ -24,14 +24,14 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
+fn check(context: &RuleContext<'_>, findings: &mut Findings<'_>) {
     let found = context.in_kernels(&RULE, |kernel| found(context, kernel));
     if !found.is_empty() && !context.is_for_other_compiler() {
         findings.extend(found);
     }
 }
 
-fn found(context: &Context<'_>, kernel: &Kernel) -> Vec<Diagnostic> {
+fn found(context: &RuleContext<'_>, kernel: &Kernel) -> Vec<Diagnostic> {
     let reduces = || context.mentions(kernel, &["sum", "max", "min", "reduce", "dot"]);
     if kernel.has_error || !reduces() || !has_unfilled_load(context, kernel) {
         return Vec::new();
@@ -40,14 +40,14 @@ fn found(context: &Context<'_>, kernel: &Kernel) -> Vec<Diagnostic> {
     if found.is_empty() || promises_full_tiles(context.module, kernel) {
         return Vec::new();
     }
-    let reader = Reader::new(context.module, kernel);
+    let reader = FormulaReader::new(context.module, kernel);
     let scanned = reader.scanned();
     let found = found.iter().filter(|found| !reader.is_part_of_scan(found, &scanned));
     found.filter_map(|found| report(context, found)).collect()
 }
 
 /// A cheap test that rules out most kernels before the analysis.
-fn has_unfilled_load(context: &Context<'_>, kernel: &Kernel) -> bool {
+fn has_unfilled_load(context: &RuleContext<'_>, kernel: &Kernel) -> bool {
     let mut found = false;
     walk_expressions(&kernel.body, &mut |expr| {
         found = found
@@ -60,7 +60,7 @@ fn has_unfilled_load(context: &Context<'_>, kernel: &Kernel) -> bool {
     found
 }
 
-impl<'a> Reader<'a> {
+impl<'a> FormulaReader<'a> {
     /// The names that are passed to a scan.
     fn scanned(&self) -> HashSet<&'a str> {
         let mut found = HashSet::default();
@@ -84,7 +84,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-fn report(context: &Context<'_>, found: &UndefinedReduction<'_>) -> Option<Diagnostic> {
+fn report(context: &RuleContext<'_>, found: &UndefinedReduction<'_>) -> Option<Diagnostic> {
     let call = found.load.as_call()?;
     let mask = call.argument("mask", Some(1))?;
     let effect = match found.name {

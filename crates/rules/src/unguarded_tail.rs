@@ -2,15 +2,15 @@
 
 use model::analysis::grid::is_passed;
 use model::analysis::host::Hosts;
-use model::analysis::launches::{Passed, passed, promises_full_tiles};
-use model::analysis::types::Facts;
-use model::analysis::types::access::{Access, Mask};
-use model::analysis::types::index::{Atom, Condition, Poly};
+use model::analysis::launches::{ArgumentSource, passed, promises_full_tiles};
+use model::analysis::types::KernelAnalysis;
+use model::analysis::types::access::{Mask, MemoryAccess};
+use model::analysis::types::index::{Atom, IndexComparison, Poly};
 use model::kernel::Kernel;
 use model::syntax::Span;
 
-use super::memory::{covers, global, guard, index, is_certain, lanes_in, report, tiled_by, upper_bound, verb};
-use super::{Context, Declaration, Diagnostic, Findings, Rule, Severity};
+use super::memory_accesses::{covers, global, guard, index, is_certain, lanes_in, report, tiled_by, upper_bound, verb};
+use super::{Declaration, Diagnostic, Findings, Rule, RuleContext, Severity};
 
 pub(super) static RULE: Rule = Rule {
     declaration: Declaration {
@@ -103,7 +103,7 @@ early `return` or anything else that is not followed stands in between.
     check,
 };
 
-fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
+fn check(context: &RuleContext<'_>, findings: &mut Findings<'_>) {
     report(context, findings, |kernel, facts, access| {
         if !is_certain(access) || access.mask != Mask::None {
             return None;
@@ -112,7 +112,12 @@ fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
     });
 }
 
-fn look(context: &Context<'_>, kernel: &Kernel, facts: &Facts, access: &Access) -> Option<Diagnostic> {
+fn look(
+    context: &RuleContext<'_>,
+    kernel: &Kernel,
+    facts: &KernelAnalysis,
+    access: &MemoryAccess,
+) -> Option<Diagnostic> {
     let index = index(access)?;
     index.base.as_ref()?;
     lanes_in(index).into_iter().find_map(|lane| {
@@ -144,11 +149,11 @@ fn look(context: &Context<'_>, kernel: &Kernel, facts: &Facts, access: &Access) 
 }
 
 /// The span where a launch passes `triton.next_power_of_2` of the parameter `size` for the parameter `block`.
-fn rounds_up(context: &Context<'_>, kernel: &Kernel, size: &str, block: &str) -> Option<Span> {
+fn rounds_up(context: &RuleContext<'_>, kernel: &Kernel, size: &str, block: &str) -> Option<Span> {
     let mut hosts = Hosts::new(context.module);
     context.module.launches_of(&kernel.name).find_map(|launch| {
         let names = hosts.around(launch);
-        let Passed::Argument(value) = passed(launch, kernel, block) else { return None };
+        let ArgumentSource::Argument(value) = passed(launch, kernel, block) else { return None };
         let value = names.resolve(value);
         let call = value.as_call()?;
         let path = context.module.imports.resolve(&call.func)?.path;
@@ -160,7 +165,7 @@ fn rounds_up(context: &Context<'_>, kernel: &Kernel, size: &str, block: &str) ->
 
 /// The condition `whole < parameter` in the mask of another access to the same offsets. A tensor with another layout
 /// may be long enough, so its accesses do not count.
-fn bounded<'f>(facts: &'f Facts, offset: &Poly, whole: &Poly) -> Option<(&'f Condition, &'f str)> {
+fn bounded<'f>(facts: &'f KernelAnalysis, offset: &Poly, whole: &Poly) -> Option<(&'f IndexComparison, &'f str)> {
     let alike = facts.accesses.iter().filter(|other| index(other).is_some_and(|index| index.poly == *offset));
     alike.filter_map(guard).flat_map(|guard| &guard.conditions).find_map(|condition| {
         let (left, right) = upper_bound(condition)?;

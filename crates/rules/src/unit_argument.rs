@@ -1,13 +1,13 @@
 //! H040: a method call on an integer parameter, which does not compile when 1 is passed.
 
-use model::analysis::launches::{Passed, certainly_launched, passed};
+use model::analysis::launches::{ArgumentSource, certainly_launched, passed};
 use model::analysis::types::access::pointers;
 use model::kernel::ast::{Expr, ExprKind, StmtKind, walk_expressions, walk_statements};
 use model::kernel::{Kernel, Module, Param};
 use model::syntax::Span;
 
-use super::reader::MAX_FOUND;
-use super::{Context, Declaration, Diagnostic, Edit, Findings, Rule, Severity};
+use super::formula_reader::MAX_FOUND;
+use super::{Declaration, Diagnostic, Edit, Findings, Rule, RuleContext, Severity};
 
 pub(super) static RULE: Rule = Rule {
     declaration: Declaration {
@@ -22,14 +22,14 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
+fn check(context: &RuleContext<'_>, findings: &mut Findings<'_>) {
     let found = context.in_kernels(&RULE, |kernel| found(context, kernel));
     if !found.is_empty() && !context.is_for_other_compiler() {
         findings.extend(found);
     }
 }
 
-fn found(context: &Context<'_>, kernel: &Kernel) -> Vec<Diagnostic> {
+fn found(context: &RuleContext<'_>, kernel: &Kernel) -> Vec<Diagnostic> {
     let mut found = Vec::new();
     if !kernel.has_error {
         walk_expressions(&kernel.body, &mut |expr| {
@@ -93,9 +93,9 @@ fn may_be_one(module: &Module, kernel: &Kernel, cast: &Cast<'_>) -> bool {
         _ => value.as_int().is_some_and(|value| value != 1),
     };
     let values: Vec<_> = module.launches_of(&kernel.name).map(|launch| passed(launch, kernel, name)).collect();
-    let is_passed = values.iter().any(|value| matches!(value, Passed::Argument(_)));
-    let all_others =
-        !values.is_empty() && values.iter().all(|value| matches!(value, Passed::Argument(value) if never(value)));
+    let is_passed = values.iter().any(|value| matches!(value, ArgumentSource::Argument(_)));
+    let all_others = !values.is_empty()
+        && values.iter().all(|value| matches!(value, ArgumentSource::Argument(value) if never(value)));
     (is_passed || !is_set) && !is_bound && !all_others && is_specialized(kernel, name)
 }
 
@@ -118,7 +118,7 @@ fn leaves_out(list: &Expr, name: &str) -> bool {
     }
 }
 
-fn report(context: &Context<'_>, kernel: &Kernel, cast: &Cast<'_>) -> Diagnostic {
+fn report(context: &RuleContext<'_>, kernel: &Kernel, cast: &Cast<'_>) -> Diagnostic {
     let name = &cast.param.name;
     let function = context.module.language_name(kernel, "cast").unwrap_or_else(|| "tl.cast".to_owned());
     let replacement = format!("{function}({name}, {})", context.source.slice(cast.dtype.span));

@@ -5,12 +5,12 @@ mod names;
 use std::cell::RefCell;
 use std::collections::HashMap;
 
-use model::api::{Certainty, Lookup, MemberKind, Table, Target, Version};
+use model::api::{Lookup, MemberKind, Table, TritonTarget, Version, VersionCertainty};
 use model::kernel::Kernel;
 use model::kernel::ast::{Expr, ExprKind, Stmt, StmtKind, walk_statements};
 use model::syntax::Span;
 
-use super::{Context, Declaration, Diagnostic, Edit, Findings, Rule, Severity};
+use super::{Declaration, Diagnostic, Edit, Findings, Rule, RuleContext, Severity};
 
 pub(super) static RULE: Rule = Rule {
     declaration: Declaration {
@@ -25,7 +25,7 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
+fn check(context: &RuleContext<'_>, findings: &mut Findings<'_>) {
     let verdicts = RefCell::new(HashMap::new());
     findings.extend(context.in_kernels(&RULE, |kernel| {
         let mut findings = Vec::new();
@@ -45,7 +45,7 @@ fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
 }
 
 struct Walk<'a, 'f> {
-    context: &'a Context<'a>,
+    context: &'a RuleContext<'a>,
     kernel: &'a Kernel,
     /// Whether the expression is in the parameters, where names of the body do not hide globals.
     in_header: bool,
@@ -133,7 +133,7 @@ impl Walk<'_, '_> {
         };
         // Other vendors' versions of Triton have names of their own: a name that is neither a misspelling nor from
         // another library may be one of these.
-        let unclear = conditional || context.target.certainty != Certainty::Known;
+        let unclear = conditional || context.target.certainty != VersionCertainty::Known;
         if verdict.silent || unclear && !verdict.explained || conditional && verdict.elsewhere {
             return None;
         }
@@ -190,9 +190,9 @@ struct Verdict {
 }
 
 impl Verdict {
-    fn of(missing: &Missing<'_>, context: &Context<'_>) -> Self {
+    fn of(missing: &Missing<'_>, context: &RuleContext<'_>) -> Self {
         let text = context.source.text();
-        let versions = Target::versions_with(missing.path);
+        let versions = TritonTarget::versions_with(missing.path);
         let alias = missing.written.split('.').next().unwrap_or("").trim();
         let mut message = missing.place(context.target, &versions);
         let (instead, nearest) = (names::instead(missing.path), names::nearest(missing.path, context.target));
@@ -216,9 +216,9 @@ impl Verdict {
 
 impl Missing<'_> {
     /// The text that says in which versions the name is missing, and which have it.
-    fn place(&self, target: Target, having: &[Version]) -> String {
+    fn place(&self, target: TritonTarget, having: &[Version]) -> String {
         let written = self.written;
-        if target.certainty == Certainty::Assumed {
+        if target.certainty == VersionCertainty::Assumed {
             let releases = Table::versions();
             let (first, last) = (releases[0], releases[releases.len() - 1]);
             return format!("no Triton from {} to {} has `{written}`", short(first), short(last));
@@ -260,11 +260,11 @@ mod tests {
     use model::kernel::Module;
     use model::syntax::Source;
 
-    fn findings(text: &str, target: Target) -> Vec<Diagnostic> {
+    fn findings(text: &str, target: TritonTarget) -> Vec<Diagnostic> {
         let source = Source::parse(text);
         let module = Module::build(&source);
         let selection = Selection { select: vec!["L001".to_owned()], ignore: Vec::new() };
-        check_file(&Context::new(&source, &module, target), &selection)
+        check_file(&RuleContext::new(&source, &module, target), &selection)
     }
 
     fn kernel(body: &str) -> String {
@@ -273,7 +273,7 @@ mod tests {
     }
 
     fn messages(text: &str, version: Option<&str>) -> Vec<String> {
-        let target = version.map_or_else(Target::newest, |version| Target::of(version.parse().unwrap()));
+        let target = version.map_or_else(TritonTarget::newest, |version| TritonTarget::of(version.parse().unwrap()));
         findings(text, target).into_iter().map(|found| found.message).collect()
     }
 
@@ -312,10 +312,10 @@ mod tests {
             ("tl.frobnicate(x)", None),
         ] {
             let text = kernel(&format!("y = {written}"));
-            let found = findings(&text, Target::of(Table::newest().version));
+            let found = findings(&text, TritonTarget::of(Table::newest().version));
             assert_eq!(found.len(), 1, "{written}");
             let clear = found[0].fix.is_some() || found[0].message.contains("; use");
-            assert_eq!(findings(&text, Target::newest()).len(), usize::from(clear), "{written}");
+            assert_eq!(findings(&text, TritonTarget::newest()).len(), usize::from(clear), "{written}");
             let fixed = found[0].fix.as_ref().map(|fix: &Fix| fix.apply(&text));
             assert_eq!(fixed, mended.map(|mended| kernel(&format!("y = {mended}"))), "{written}");
         }
@@ -335,7 +335,7 @@ mod tests {
     #[test]
     fn only_the_first_missing_name_of_a_chain_is_marked() {
         let text = kernel("y = tl.maths.exp.thing(x)\nz = tl.float32.frobnicate\nw = tl.extra.cuda.frobnicate(x)");
-        let found = findings(&text, Target::of(Table::newest().version));
+        let found = findings(&text, TritonTarget::of(Table::newest().version));
         let marked: Vec<_> = found.iter().map(|found| &text[found.span.start..found.span.end]).collect();
         assert_eq!(marked, ["maths"]);
     }

@@ -1,14 +1,14 @@
 //! M008: a load of data that other lanes have stored, without a barrier in between.
 
-use model::analysis::types::Facts;
-use model::analysis::types::access::{Access, AccessKind, Mask};
+use model::analysis::types::KernelAnalysis;
+use model::analysis::types::access::{AccessKind, Mask, MemoryAccess};
 use model::analysis::types::index::{Atom, Index, Poly};
 use model::kernel::Kernel;
 use model::kernel::ast::{StmtKind, walk_expressions, walk_statements};
 use model::syntax::Span;
 
-use super::memory::{index, is_certain, kernel_around, kernels, line};
-use super::{Context, Declaration, Diagnostic, Edit, Findings, Rule, Severity};
+use super::memory_accesses::{index, is_certain, kernel_around, kernels, line};
+use super::{Declaration, Diagnostic, Edit, Findings, Rule, RuleContext, Severity};
 
 pub(super) static RULE: Rule = Rule {
     declaration: Declaration {
@@ -115,7 +115,7 @@ const MEETING: &[&str] = &[
     "inline_asm_elementwise",
 ];
 
-fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
+fn check(context: &RuleContext<'_>, findings: &mut Findings<'_>) {
     let mut seen: Vec<Span> = Vec::new();
     for (_, facts) in kernels(context) {
         for (at, load) in facts.accesses.iter().enumerate() {
@@ -140,7 +140,7 @@ fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
 }
 
 /// Whether some lane of `load` certainly reads what another lane of `store` wrote.
-fn exchanges(facts: &Facts, store: &Access, load: &Access) -> bool {
+fn exchanges(facts: &KernelAnalysis, store: &MemoryAccess, load: &MemoryAccess) -> bool {
     let (Some(to), Some(from)) = (index(store), index(load)) else { return false };
     if to.base.is_none() || to.base != from.base || store.loops != load.loops || matches!(store.mask, Mask::Unknown) {
         return false;
@@ -172,7 +172,7 @@ fn only_lane(index: &Index) -> Option<u32> {
 }
 
 /// Whether nothing between the two accesses synchronises the threads.
-fn unordered(context: &Context<'_>, kernel: &Kernel, store: &Access, load: &Access) -> bool {
+fn unordered(context: &RuleContext<'_>, kernel: &Kernel, store: &MemoryAccess, load: &MemoryAccess) -> bool {
     let inside = |span: Span| kernel.def_span.start <= span.start && span.end <= kernel.def_span.end;
     if !inside(store.span) || store.span.end > load.span.start {
         return false;
@@ -194,7 +194,7 @@ fn unordered(context: &Context<'_>, kernel: &Kernel, store: &Access, load: &Acce
     !ordered
 }
 
-fn report(context: &Context<'_>, kernel: &Kernel, store: &Access, load: &Access) -> Diagnostic {
+fn report(context: &RuleContext<'_>, kernel: &Kernel, store: &MemoryAccess, load: &MemoryAccess) -> Diagnostic {
     let message = format!(
         "lanes of this load read what other lanes store on line {}, and nothing makes the threads wait for each other; put \
          `tl.debug_barrier()` between",

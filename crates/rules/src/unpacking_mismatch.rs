@@ -1,12 +1,12 @@
 //! L025 `unpacking-mismatch`: an assignment to more or fewer names than the value has parts.
 
-use model::analysis::types::{Kind, Problem};
+use model::analysis::types::{Problem, ProblemKind};
 use model::kernel::ast::StmtKind;
 
 use super::declaration::{Declaration, Rule, Severity};
 use super::diagnostic::Fix;
-use super::engine::{Context, Findings};
-use super::{language, rewrite};
+use super::engine::{Findings, RuleContext};
+use super::{fix_edits, language};
 
 pub(super) static RULE: Rule = Rule {
     declaration: Declaration {
@@ -21,15 +21,15 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
-    language::report_with(context, &RULE.declaration, &[Kind::Unpacking], fix, findings);
+fn check(context: &RuleContext<'_>, findings: &mut Findings<'_>) {
+    language::report_with(context, &RULE.declaration, &[ProblemKind::Unpacking], fix, findings);
 }
 
 /// `[a, b] = x` → `(a, b) = x`
-fn fix(context: &Context<'_>, problem: &Problem) -> Option<Fix> {
-    let (_, stmt) = rewrite::statement_at(context, problem.span)?;
+fn fix(context: &RuleContext<'_>, problem: &Problem) -> Option<Fix> {
+    let (_, stmt) = fix_edits::statement_at(context, problem.span)?;
     let StmtKind::Assign { targets, .. } = &stmt.kind else { return None };
     let [target] = targets.as_slice() else { return None };
-    let edits = rewrite::tuple_for_list(context, target)?;
+    let edits = fix_edits::tuple_for_list(context, target)?;
     Some(Fix { title: "Unpack into a tuple".to_owned(), edits })
 }

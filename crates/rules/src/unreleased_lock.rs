@@ -7,7 +7,7 @@ use model::kernel::ast::{Call, Expr, ExprKind, StmtKind, walk_expressions, walk_
 use model::syntax::Span;
 
 use super::loop_argument::is_bound;
-use super::{Context, Declaration, Diagnostic, Findings, Rule, Severity};
+use super::{Declaration, Diagnostic, Findings, Rule, RuleContext, Severity};
 
 pub(super) static RULE: Rule = Rule {
     declaration: Declaration {
@@ -81,7 +81,7 @@ The semantics of compare-and-swap. [triton#1452](https://github.com/triton-lang/
     check,
 };
 
-fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
+fn check(context: &RuleContext<'_>, findings: &mut Findings<'_>) {
     let text = context.source.text();
     if !text.contains("while ") || !text.contains("atomic_") || context.is_for_other_compiler() {
         return;
@@ -98,7 +98,7 @@ fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
 }
 
 /// The lock operations on which loops outside of branches spin.
-fn waits<'a>(context: &Context<'_>, kernel: &'a Kernel) -> Vec<(&'a Call, Span)> {
+fn waits<'a>(context: &RuleContext<'_>, kernel: &'a Kernel) -> Vec<(&'a Call, Span)> {
     let spins = kernel.body.iter().filter_map(|stmt| match &stmt.kind {
         StmtKind::While { test, body, .. } if body.iter().all(|stmt| stmt.kind == StmtKind::Pass) => Some(test),
         _ => None,
@@ -107,7 +107,7 @@ fn waits<'a>(context: &Context<'_>, kernel: &'a Kernel) -> Vec<(&'a Call, Span)>
 }
 
 /// The lock operation of a condition that is true once the lock is acquired.
-fn taken<'a>(context: &Context<'_>, kernel: &Kernel, test: &'a Expr) -> Option<(&'a Call, Span)> {
+fn taken<'a>(context: &RuleContext<'_>, kernel: &Kernel, test: &'a Expr) -> Option<(&'a Call, Span)> {
     let ExprKind::Compare { left, rest } = &test.kind else { return None };
     let [(op, right)] = rest.as_slice() else { return None };
     let (call, right) = (left.as_call()?, right.as_int()?);
@@ -138,7 +138,7 @@ fn is_shared(kernel: &Kernel, lock: &Call) -> bool {
 }
 
 /// Whether other code may write through the lock's pointer or receive it.
-fn is_released(context: &Context<'_>, kernel: &Kernel, lock: &Call) -> bool {
+fn is_released(context: &RuleContext<'_>, kernel: &Kernel, lock: &Call) -> bool {
     let names: Vec<&str> = lock.args.first().map(|arg| names_in(&arg.value)).unwrap_or_default();
     let mut released = names.is_empty();
     let is_lock = |expr: &Expr| names.iter().any(|name| expr.mentions(name));
@@ -166,7 +166,7 @@ fn names_in(expr: &Expr) -> Vec<&str> {
 }
 
 /// Whether each launch starts several programs, except for small sizes.
-fn starts_several(context: &Context<'_>, kernel: &Kernel) -> bool {
+fn starts_several(context: &RuleContext<'_>, kernel: &Kernel) -> bool {
     let mut hosts = Hosts::new(context.module);
     let mut launches = context.module.launches_of(&kernel.name).peekable();
     context.module.kernel(&kernel.name).is_some()

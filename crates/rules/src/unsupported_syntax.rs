@@ -1,13 +1,13 @@
 //! L024 `unsupported-syntax`: Python syntax that kernels cannot contain.
 
-use model::analysis::types::{Kind, Problem};
+use model::analysis::types::{Problem, ProblemKind};
 use model::kernel::ast::{Expr, ExprKind};
 use model::syntax::Span;
 
 use super::declaration::{Declaration, Rule, Severity};
 use super::diagnostic::{Edit, Fix};
-use super::engine::{Context, Findings};
-use super::{language, rewrite};
+use super::engine::{Findings, RuleContext};
+use super::{fix_edits, language};
 
 pub(super) static RULE: Rule = Rule {
     declaration: Declaration {
@@ -22,15 +22,15 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
-    language::report_with(context, &RULE.declaration, &[Kind::Syntax, Kind::Nesting], fix, findings);
+fn check(context: &RuleContext<'_>, findings: &mut Findings<'_>) {
+    language::report_with(context, &RULE.declaration, &[ProblemKind::Syntax, ProblemKind::Nesting], fix, findings);
 }
 
-fn fix(context: &Context<'_>, problem: &Problem) -> Option<Fix> {
+fn fix(context: &RuleContext<'_>, problem: &Problem) -> Option<Fix> {
     let span = problem.span;
     let is_chain =
         |expr: &Expr| expr.span == span && matches!(expr.kind, ExprKind::Compare { .. } | ExprKind::BoolOp { .. });
-    let (_, expr) = rewrite::find(context, is_chain)?;
+    let (_, expr) = fix_edits::find(context, is_chain)?;
     match &expr.kind {
         ExprKind::Compare { left, rest } => pairs(context, expr, left, rest),
         // `a and b and c` → `(a and b) and c`
@@ -44,12 +44,12 @@ fn fix(context: &Context<'_>, problem: &Problem) -> Option<Fix> {
 }
 
 /// `a <= b < c` → `(a <= b) & (b < c)`
-fn pairs(context: &Context<'_>, expr: &Expr, left: &Expr, rest: &[(String, Expr)]) -> Option<Fix> {
+fn pairs(context: &RuleContext<'_>, expr: &Expr, left: &Expr, rest: &[(String, Expr)]) -> Option<Fix> {
     let [(first, middle), (second, right)] = rest else { return None };
     let orders = |op: &str| matches!(op, "<" | "<=" | ">" | ">=" | "==" | "!=");
     // The fix would evaluate the middle operand twice, so it must be a name or a number.
     let is_simple = matches!(middle.kind, ExprKind::Name(_) | ExprKind::Int(_));
-    if !is_simple || !orders(first) || !orders(second) || !rewrite::is_plain(context.source.slice(expr.span)) {
+    if !is_simple || !orders(first) || !orders(second) || !fix_edits::is_plain(context.source.slice(expr.span)) {
         return None;
     }
     let (text, middle) = (context.source.text(), context.source.slice(middle.span));
@@ -58,5 +58,5 @@ fn pairs(context: &Context<'_>, expr: &Expr, left: &Expr, rest: &[(String, Expr)
     let high =
         if matches!(right.kind, ExprKind::Name(_) | ExprKind::Int(_)) { high.to_owned() } else { format!("({high})") };
     let fixed = format!("({low} {first} {middle}) & ({middle} {second} {high})");
-    Some(rewrite::replace("Compare pair by pair", expr.span, fixed))
+    Some(fix_edits::replace("Compare pair by pair", expr.span, fixed))
 }

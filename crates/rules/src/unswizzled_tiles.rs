@@ -1,14 +1,14 @@
 //! P004: a matrix product whose programs take the tiles row by row.
 
-use model::analysis::types::Facts;
+use model::analysis::types::KernelAnalysis;
 use model::analysis::types::access::{AccessKind, Division};
 use model::analysis::types::index::{Atom, Poly};
 use model::kernel::Kernel;
 use model::kernel::ast::walk_expressions;
 use model::syntax::Span;
 
-use super::memory::{depends_on_program, index, kernels};
-use super::{Context, Declaration, Diagnostic, Findings, Rule, Severity};
+use super::memory_accesses::{depends_on_program, index, kernels};
+use super::{Declaration, Diagnostic, Findings, Rule, RuleContext, Severity};
 
 pub(super) static RULE: Rule = Rule {
     declaration: Declaration {
@@ -93,7 +93,7 @@ section "L2 Cache Optimizations".
     check,
 };
 
-fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
+fn check(context: &RuleContext<'_>, findings: &mut Findings<'_>) {
     let mut seen: Vec<Span> = Vec::new();
     for (kernel, facts) in kernels(context) {
         let Some((row, column)) = split(facts) else { continue };
@@ -125,7 +125,7 @@ fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
 }
 
 /// The `//` and the `%` of the program index, where the kernel has no others.
-fn split(facts: &Facts) -> Option<(&Division, &Division)> {
+fn split(facts: &KernelAnalysis) -> Option<(&Division, &Division)> {
     let program = Poly::atom(Atom::Program(0));
     let of_program: Vec<&Division> =
         facts.divisions.iter().filter(|division| depends_on_program(&division.left.poly)).collect();
@@ -150,7 +150,7 @@ fn named(division: &Division) -> Atom {
 }
 
 /// Whether `atom` moves the lane by whole tiles.
-fn moves(facts: &Facts, poly: &Poly, atom: &Atom, lane: u32) -> bool {
+fn moves(facts: &KernelAnalysis, poly: &Poly, atom: &Atom, lane: u32) -> bool {
     let tile = || {
         let size = Poly::of_dim(&facts.lanes.get(lane as usize)?.size)?;
         poly.factor_of(&Atom::Lane(lane))?.times(&size)
@@ -159,7 +159,7 @@ fn moves(facts: &Facts, poly: &Poly, atom: &Atom, lane: u32) -> bool {
 }
 
 /// Whether the kernel calls a function that orders its tiles.
-fn orders(context: &Context<'_>, kernel: &Kernel) -> bool {
+fn orders(context: &RuleContext<'_>, kernel: &Kernel) -> bool {
     let mut found = false;
     walk_expressions(&kernel.body, &mut |expr| {
         if let Some(call) = expr.as_call() {

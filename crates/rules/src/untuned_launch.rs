@@ -1,11 +1,11 @@
 //! P001: a matrix kernel whose tile sizes are fixed and never tuned.
 
 use model::analysis::host::Hosts;
-use model::analysis::launches::{Passed, passed};
+use model::analysis::launches::{ArgumentSource, passed};
 use model::kernel::ast::{Expr, StmtKind, walk_expressions, walk_statements};
 use model::kernel::{Kernel, Launch, Module};
 
-use super::{Context, Declaration, Diagnostic, Findings, Rule, Severity};
+use super::{Declaration, Diagnostic, Findings, Rule, RuleContext, Severity};
 
 pub(super) static RULE: Rule = Rule {
     declaration: Declaration {
@@ -89,7 +89,7 @@ About kernels without `tl.dot` in a loop, which gain less, and where a size is n
     check,
 };
 
-fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
+fn check(context: &RuleContext<'_>, findings: &mut Findings<'_>) {
     let module = context.module;
     let mut hosts = Hosts::new(module);
     for kernel in module.kernels.iter().filter(|kernel| kernel.plain && !kernel.has_error && kernel.autotune.is_none())
@@ -102,8 +102,8 @@ fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
         let mut fixed = |launch: &&Launch| {
             let names = hosts.around(launch);
             let literal = |name: &&str| match passed(launch, kernel, name) {
-                Passed::Argument(value) => names.integer(value).is_some_and(|size| size >= 16),
-                Passed::Omitted | Passed::Unknown => false,
+                ArgumentSource::Argument(value) => names.integer(value).is_some_and(|size| size >= 16),
+                ArgumentSource::Omitted | ArgumentSource::Unknown => false,
             };
             sizes.iter().filter(|name| literal(name)).count() >= 2
         };

@@ -1,13 +1,13 @@
 //! M003: a mask that is computed and never used.
 
-use model::analysis::types::Facts;
-use model::analysis::types::access::{Access, Mask, NamedMask};
+use model::analysis::types::KernelAnalysis;
+use model::analysis::types::access::{Mask, MemoryAccess, NamedMask};
 use model::kernel::Kernel;
 use model::kernel::ast::{StmtKind, walk_expressions, walk_statements};
 use model::syntax::Span;
 
-use super::memory::{call_at, index, kernels, lanes_in, lanes_of, line, verb};
-use super::{Context, Declaration, Diagnostic, Edit, Findings, Rule, Severity};
+use super::memory_accesses::{call_at, index, kernels, lanes_in, lanes_of, line, verb};
+use super::{Declaration, Diagnostic, Edit, Findings, Rule, RuleContext, Severity};
 
 pub(super) static RULE: Rule = Rule {
     declaration: Declaration {
@@ -82,7 +82,7 @@ Passes the mask to all accesses behind it that go along exactly its lanes and ha
     check,
 };
 
-fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
+fn check(context: &RuleContext<'_>, findings: &mut Findings<'_>) {
     let mut seen: Vec<Span> = Vec::new();
     for (_, facts) in kernels(context) {
         for mask in &facts.masks {
@@ -97,7 +97,7 @@ fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
     }
 }
 
-fn look(context: &Context<'_>, facts: &Facts, mask: &NamedMask) -> Option<Diagnostic> {
+fn look(context: &RuleContext<'_>, facts: &KernelAnalysis, mask: &NamedMask) -> Option<Diagnostic> {
     let inside =
         |span: Span| move |kernel: &&Kernel| kernel.def_span.start <= span.start && span.end <= kernel.def_span.end;
     let kernel = context.module.kernels.iter().find(inside(mask.span))?;
@@ -105,12 +105,12 @@ fn look(context: &Context<'_>, facts: &Facts, mask: &NamedMask) -> Option<Diagno
     if lanes.is_empty() || mask.name.starts_with('_') || is_read(kernel, &mask.name) {
         return None;
     }
-    let along = |access: &&Access| {
+    let along = |access: &&MemoryAccess| {
         access.mask == Mask::None
             && inside(access.span)(&kernel)
             && index(access).is_some_and(|index| lanes.iter().all(|lane| lanes_in(index).contains(lane)))
     };
-    let bare: Vec<&Access> = facts.accesses.iter().filter(along).collect();
+    let bare: Vec<&MemoryAccess> = facts.accesses.iter().filter(along).collect();
     let first = bare.first()?;
     let message = format!(
         "`{}` is never used, and the access on line {} {} the same lanes without a mask",

@@ -1,11 +1,11 @@
 //! H009: a size that varies between calls, passed as a compile-time parameter.
 
-use model::analysis::host::{Binding, Hosts, Names};
-use model::analysis::launches::{Passed, passed};
+use model::analysis::host::{HostNames, Hosts, LocalBinding};
+use model::analysis::launches::{ArgumentSource, passed};
 use model::kernel::ast::{Call, Expr, ExprKind, Stmt, StmtKind};
 use model::kernel::{Kernel, Module};
 
-use super::{Context, Declaration, Diagnostic, Findings, Rule, Severity};
+use super::{Declaration, Diagnostic, Findings, Rule, RuleContext, Severity};
 
 pub(super) static RULE: Rule = Rule {
     declaration: Declaration {
@@ -75,7 +75,7 @@ dimensions, which a model fixes; about tensors that are named as weights or tabl
     check,
 };
 
-fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
+fn check(context: &RuleContext<'_>, findings: &mut Findings<'_>) {
     let module = context.module;
     let mut hosts = Hosts::new(module);
     for launch in module.launches.iter().filter(|launch| !launch.has_error) {
@@ -84,7 +84,7 @@ fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
             continue;
         }
         for param in kernel.params.iter().filter(|param| param.constexpr) {
-            let Passed::Argument(argument) = passed(launch, kernel, &param.name) else { continue };
+            let ArgumentSource::Argument(argument) = passed(launch, kernel, &param.name) else { continue };
             if matches!(argument.kind, ExprKind::Int(_) | ExprKind::Bool(_) | ExprKind::None | ExprKind::Compare { .. })
             {
                 continue;
@@ -107,8 +107,8 @@ fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
 }
 
 /// The tensor whose number of elements or rows is passed, where it is a parameter of the host function.
-fn varies<'a>(names: &Names<'a>, argument: &'a Expr) -> Option<&'a str> {
-    if let Some(Binding::Item(value, 0)) = argument.as_name().and_then(|name| names.binding(name)) {
+fn varies<'a>(names: &HostNames<'a>, argument: &'a Expr) -> Option<&'a str> {
+    if let Some(LocalBinding::Item(value, 0)) = argument.as_name().and_then(|name| names.binding(name)) {
         let shape = is_attribute(value, "shape").or_else(|| is_method(value.as_call()?, "size"));
         return tensor(names, shape?);
     }
@@ -138,7 +138,7 @@ fn is_method<'a>(call: &'a Call, wanted: &str) -> Option<&'a Expr> {
     is_attribute(&call.func, wanted)
 }
 
-fn tensor<'a>(names: &Names<'a>, expr: &'a Expr) -> Option<&'a str> {
+fn tensor<'a>(names: &HostNames<'a>, expr: &'a Expr) -> Option<&'a str> {
     let name = expr.as_name().filter(|name| names.is_param(name))?;
     let lower = name.to_ascii_lowercase();
     let fixed = ["w", "cos", "sin"].contains(&lower.as_str())

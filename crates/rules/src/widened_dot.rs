@@ -1,13 +1,13 @@
 //! P005: a product of half-precision tiles that are cast to fp32 first.
 
-use model::analysis::types::dtype::Number;
-use model::analysis::types::{Facts, Value, infer};
+use model::analysis::types::dtype::Dtype;
+use model::analysis::types::{AbstractValue, KernelAnalysis, infer};
 use model::kernel::Kernel;
 use model::kernel::ast::{Call, Expr, ExprKind, walk_expressions};
 use model::syntax::Span;
 
-use super::reader::{Reader, find};
-use super::{Context, Declaration, Diagnostic, Findings, Rule, Severity};
+use super::formula_reader::{FormulaReader, find};
+use super::{Declaration, Diagnostic, Findings, Rule, RuleContext, Severity};
 
 pub(super) static RULE: Rule = Rule {
     declaration: Declaration {
@@ -22,7 +22,7 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
+fn check(context: &RuleContext<'_>, findings: &mut Findings<'_>) {
     let may_be = |text: &str| text.contains("dot") && text.contains("float32");
     findings.extend(find(context, &RULE, &may_be, |reader| {
         let mut products: Vec<(Span, [&Expr; 2])> = Vec::new();
@@ -41,7 +41,7 @@ fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
     }));
 }
 
-fn report(facts: &Facts, dot: Span, narrow: [&Expr; 2]) -> Option<Diagnostic> {
+fn report(facts: &KernelAnalysis, dot: Span, narrow: [&Expr; 2]) -> Option<Diagnostic> {
     let [left, right] = narrow.map(|tile| half(facts, tile.span));
     let name = left.filter(|left| Some(*left) == right)?.name();
     let message = format!(
@@ -53,16 +53,16 @@ fn report(facts: &Facts, dot: Span, narrow: [&Expr; 2]) -> Option<Diagnostic> {
 }
 
 /// The type of a half-precision tile, where it is the same each time that the place is evaluated.
-fn half(facts: &Facts, place: Span) -> Option<Number> {
+fn half(facts: &KernelAnalysis, place: Span) -> Option<Dtype> {
     let mut kinds = facts.types.iter().filter(|(span, _)| *span == place).map(|(_, value)| match value {
-        Value::Tile(tile) => tile.element.number(),
+        AbstractValue::Tile(tile) => tile.element.number(),
         _ => None,
     });
     let first = kinds.next()??;
-    (matches!(first, Number::Fp16 | Number::Bf16) && kinds.all(|kind| kind == Some(first))).then_some(first)
+    (matches!(first, Dtype::Fp16 | Dtype::Bf16) && kinds.all(|kind| kind == Some(first))).then_some(first)
 }
 
-impl<'a> Reader<'a> {
+impl<'a> FormulaReader<'a> {
     /// The operands of a product before they are cast to fp32.
     fn widened(&self, call: &'a Call) -> Option<[&'a Expr; 2]> {
         let [left, right] = [("input", 0), ("other", 1)].map(|(name, at)| call.argument(name, Some(at)));

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use model::api::{Member, MemberKind, Table, Version};
-use runtime::python::environment::{Environment, Search};
+use runtime::python::environment::{InterpreterSearch, PythonEnvironment};
 
 /// The output of `installed.py`.
 #[derive(serde::Deserialize)]
@@ -28,8 +28,8 @@ fn the_table_is_what_the_installed_triton_offers() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let root = root.as_path();
     let named = std::env::var_os("WARPSMITH_TEST_PYTHON");
-    let search = Search { start: root, root, settings: named.as_deref().map(Path::new), editor: None };
-    let environment = Environment::find(&search, &|name| std::env::var_os(name));
+    let search = InterpreterSearch { start: root, root, settings: named.as_deref().map(Path::new), editor: None };
+    let environment = PythonEnvironment::find(&search, &|name| std::env::var_os(name));
     let installed = environment.and_then(|found| Some((found.python, found.triton?)));
     let table = installed.as_ref().and_then(|(_, version)| Table::all().iter().find(|table| table.version == *version));
     let (Some((python, version)), Some(table)) = (installed, table) else {

@@ -5,18 +5,18 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use judge::{CREDIBLE, Effort, LEAST_SPEEDUP, Outcome as Judged, Reason, Verdict};
-use protocol::Source;
+use judge::{CREDIBLE, Effort, LEAST_SPEEDUP, Outcome, Reason, Verdict};
+use protocol::WorkloadSource;
 use transform::candidate::{Candidate, edits_between};
 use transform::one_configuration::with_the_others;
 use workload::last_lines;
 
-use super::journal::{Confirmed, Entry};
-use super::propose::Search;
+use super::journal::{ConfirmationMade, JournalEntry};
+use super::propose::SearchState;
 use super::remeasure::judge;
-use super::run::{ROUGH_PAIRS, Run, failed};
-use super::tree::Id;
-use super::{Offer, OptimizeError, Outcome, Speedup};
+use super::run::{ROUGH_PAIRS, SearchRun, failed};
+use super::tree::CandidateId;
+use super::{Offer, OptimizeError, SearchOutcome, Speedup};
 
 /// Timing pairs of the confirming measurement, beyond the rough ones.
 const CONFIRM_PAIRS: usize = 188;
@@ -36,7 +36,7 @@ const MOST_CHECKED: f64 = 60.0;
 
 /// The correct candidates, the fastest first; among those that are as fast as the best, the one that changes least
 /// comes first.
-fn simplest_first(search: &Search<'_>) -> Vec<(Id, f64)> {
+fn simplest_first(search: &SearchState<'_>) -> Vec<(CandidateId, f64)> {
     let mut ranked = search.tree.ranked();
     let best = ranked.first().map_or(1.0, |(_, speedup)| *speedup);
     let as_fast = ranked.iter().take_while(|(_, speedup)| *speedup >= best * AS_FAST).count();
@@ -71,11 +71,11 @@ enum Answer {
 }
 
 impl Answer {
-    fn of(outcome: Judged, believed: impl FnOnce() -> Result<Speedup, String>) -> Self {
+    fn of(outcome: Outcome, believed: impl FnOnce() -> Result<Speedup, String>) -> Self {
         match outcome {
-            Judged::Accepted | Judged::Predicted => believed().map_or_else(Self::Objected, Self::Confirmed),
-            Judged::Refused { reason, evidence, .. } => Self::Refused(reason, evidence),
-            Judged::Undecided { why } => Self::Undecided(why),
+            Outcome::Accepted | Outcome::Predicted => believed().map_or_else(Self::Objected, Self::Confirmed),
+            Outcome::Refused { reason, evidence, .. } => Self::Refused(reason, evidence),
+            Outcome::Undecided { why } => Self::Undecided(why),
         }
     }
 
@@ -89,7 +89,7 @@ impl Answer {
     }
 }
 
-impl Run<'_> {
+impl SearchRun<'_> {
     /// Judges one candidate on all calls and waits for the verdict.
     fn judge(&mut self, original: &Path, text: &str, effort: Effort) -> Result<Verdict, OptimizeError> {
         let task = self.task(original, text, effort, usize::MAX)?;
@@ -100,7 +100,7 @@ impl Run<'_> {
     pub(super) fn confirm_best(
         &mut self,
         original: &Path,
-        search: &Search<'_>,
+        search: &SearchState<'_>,
     ) -> Result<Option<Offer>, OptimizeError> {
         if let (Some(why), 0) = (&self.undecided, self.evaluated) {
             return Err(failed(why.clone()));
@@ -108,7 +108,7 @@ impl Run<'_> {
         if self.is_late && self.evaluated + self.remembered == 0 {
             return Err(failed("the time was up before a candidate was judged; raise `optimize.budget`"));
         }
-        let is_likely = |(id, speedup): &(Id, f64)| *id != Search::FIRST && *speedup >= LEAST_SPEEDUP;
+        let is_likely = |(id, speedup): &(CandidateId, f64)| *id != SearchState::FIRST && *speedup >= LEAST_SPEEDUP;
         let mut left: Vec<_> = simplest_first(search).into_iter().filter(is_likely).collect();
         let (mut tried, mut refused) = (0, Vec::new());
         let mut best: Option<Offer> = None;
@@ -116,12 +116,12 @@ impl Run<'_> {
             // After an objection, candidates that are too fast to be believed are left out: one that can be offered
             // is of more use.
             left.retain(|(_, speedup)| *speedup <= CREDIBLE || self.objections.is_empty());
-            let turned: Vec<_> = left.iter().map(|(id, _)| search.candidate(*id).turned()).collect();
+            let turned: Vec<_> = left.iter().map(|(id, _)| search.candidate(*id).changed_names()).collect();
             let Some(at) = next(&turned, &refused) else { break };
             let (id, rough) = left.remove(at);
             let candidate = search.candidate(id);
             tried += 1;
-            let tuned = with_the_others(search.candidate(Search::FIRST), candidate);
+            let tuned = with_the_others(search.candidate(SearchState::FIRST), candidate);
             for candidate in tuned.iter().chain([candidate]) {
                 let confirmed = best.as_ref().map(|offer| offer.speedup.ratio);
                 if !is_worth(rough, confirmed) {
@@ -131,7 +131,7 @@ impl Run<'_> {
                     Answer::Confirmed(speedup) if confirmed.is_none_or(|ratio| ratio < speedup.ratio) => {
                         best = Some(self.offer(candidate, speedup));
                     }
-                    Answer::Refused(..) => refused.push(candidate.turned()),
+                    Answer::Refused(..) => refused.push(candidate.changed_names()),
                     Answer::Confirmed(_) | Answer::Objected(_) | Answer::Undecided(_) => {}
                 }
             }
@@ -147,22 +147,22 @@ impl Run<'_> {
 
     /// Judges a candidate with all checks on all calls, and writes the result to the journal.
     fn confirm(&mut self, original: &Path, candidate: &Candidate) -> Result<Answer, OptimizeError> {
-        self.tell(format!("confirming {}", candidate.describe()));
+        self.report_message(format!("confirming {}", candidate.describe()));
         let effort = Effort {
             sanitizer: Some(self.left_for_checks()),
-            rough: ROUGH_PAIRS,
+            first_pairs: ROUGH_PAIRS,
             full: CONFIRM_PAIRS,
             contender: 0.0,
             kernel: self.target.is_new(),
             ..Effort::default()
         };
         let mut verdict = self.judge(original, &candidate.text, effort)?;
-        if matches!(verdict.outcome, Judged::Undecided { .. }) && self.restart_what_died() {
+        if matches!(verdict.outcome, Outcome::Undecided { .. }) && self.restart_dead_processes() {
             verdict = self.judge(original, &candidate.text, effort)?;
         }
         self.refusals.keep(self.request, &self.bench, &candidate.text, &verdict);
         let answer = Answer::of(verdict.outcome, || {
-            let speedup = Speedup::believed(&verdict.measured, &self.bench.environment())?;
+            let speedup = Speedup::credible(&verdict.measured, &self.bench.environment())?;
             Ok(speedup.judged_on(verdict.judged_on.as_ref()))
         });
         let (seconds, change) = (self.seconds(), candidate.describe());
@@ -179,7 +179,15 @@ impl Run<'_> {
         let checks = verdict.checks.into_iter().map(|check| (check.name, check.evidence)).collect();
         let notes = verdict.notes.into_iter().chain(answer.reservation()).collect();
         let stages = verdict.stages;
-        self.note(&Entry::Confirmed(Confirmed { seconds, change, speedup, refused, checks, notes, stages }));
+        self.record(&JournalEntry::Confirmed(ConfirmationMade {
+            seconds,
+            change,
+            speedup,
+            refused,
+            checks,
+            notes,
+            stages,
+        }));
         Ok(answer)
     }
 
@@ -188,10 +196,10 @@ impl Run<'_> {
         Offer { edits: edits_between(&self.request.text, &text), text, change: candidate.describe(), speedup }
     }
 
-    pub(super) fn outcome(&self, offer: Option<Offer>, search: &Search<'_>) -> Outcome {
+    pub(super) fn outcome(&self, offer: Option<Offer>, search: &SearchState<'_>) -> SearchOutcome {
         let mut summary = match &offer {
             Some(offer) => {
-                let by_comment = if self.target.workloads[0].source == Source::Launch {
+                let by_comment = if self.target.workloads[0].source == WorkloadSource::Launch {
                     " The comment is changed; launches elsewhere are not."
                 } else {
                     ""
@@ -211,7 +219,7 @@ impl Run<'_> {
             summary += &format!(" {who} uses `{kernel}`, too, which was not built otherwise for that.");
         }
         summary += &self.of_models();
-        Outcome {
+        SearchOutcome {
             kernel: self.target.name.clone(),
             evaluated: self.evaluated,
             remembered: self.remembered,
@@ -240,7 +248,7 @@ impl Run<'_> {
         twins + &before + &screened
     }
 
-    fn no_offer(&self, search: &Search<'_>) -> String {
+    fn no_offer(&self, search: &SearchState<'_>) -> String {
         let verified = search.tree.ranked().len() - 1;
         let mut text = format!(
             "Nothing certainly faster than `{}` as written: {} candidates, {verified} of them correct{}.",
@@ -276,11 +284,11 @@ mod tests {
 
     #[test]
     fn what_is_neither_offered_nor_refused_has_a_reason() {
-        let undecided = Judged::Undecided { why: "the GPU is gone".to_owned() };
+        let undecided = Outcome::Undecided { why: "the GPU is gone".to_owned() };
         let said = |outcome, objection: &str| Answer::of(outcome, || Err(objection.to_owned())).reservation();
         assert!(said(undecided, "it was not timed often enough").unwrap().ends_with("cannot be told: the GPU is gone"));
-        assert_eq!(said(Judged::Accepted, "its times moved").unwrap(), "not offered: its times moved");
-        assert_eq!(Answer::of(Judged::Accepted, || Ok(Speedup::default())).reservation(), None);
+        assert_eq!(said(Outcome::Accepted, "its times moved").unwrap(), "not offered: its times moved");
+        assert_eq!(Answer::of(Outcome::Accepted, || Ok(Speedup::default())).reservation(), None);
         assert_eq!(Answer::Refused(Reason::Output, "differs".to_owned()).reservation(), None);
     }
 

@@ -10,16 +10,16 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use judge::{JudgedOn, Reason};
-use transform::Step;
+use transform::StepSize;
 use transform::candidate::Change;
 use workload::state_folder;
 
-use super::Subject;
-use super::choice::Calls;
+use super::OptimizeScope;
 use super::operators::transcript_path;
 use super::report::ModelCosts;
+use super::size_dispatch::CallMeasurements;
 use super::speedup::Speedup;
-use super::tree::{Fate, Id};
+use super::tree::{CandidateId, CandidateResult};
 
 /// Number of runs that are kept per workspace.
 const KEPT: usize = 50;
@@ -28,13 +28,13 @@ const FORM: u32 = 2;
 
 /// The beginning of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(super) struct Begun {
+pub(super) struct RunStarted {
     pub(super) form: u32,
     /// Milliseconds since 1970.
     pub(super) at: i64,
     pub(super) file: PathBuf,
     /// The part of the file that was asked for.
-    pub(super) subject: Subject,
+    pub(super) subject: OptimizeScope,
     /// The name of the kernel, or of the function that launches several.
     pub(super) name: String,
     /// The file's text at the beginning.
@@ -51,12 +51,12 @@ pub(super) struct Begun {
 
 /// A candidate that is about to be judged.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(super) struct Made {
-    pub(super) id: Id,
-    pub(super) parent: Id,
-    pub(super) step: Step,
+pub(super) struct CandidateMade {
+    pub(super) id: CandidateId,
+    pub(super) parent: CandidateId,
+    pub(super) step: StepSize,
     /// The candidate that it was made from.
-    pub(super) base: Id,
+    pub(super) base: CandidateId,
     /// The kind of change that made it.
     pub(super) kind: String,
     pub(super) changes: Vec<Change>,
@@ -65,11 +65,12 @@ pub(super) struct Made {
 
 /// The result of judging a candidate.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(super) struct Came {
-    pub(super) id: Id,
+pub(super) struct CandidateJudged {
+    pub(super) id: CandidateId,
     /// Seconds of the budget that were spent by then.
     pub(super) seconds: f64,
-    pub(super) fate: Fate,
+    #[serde(rename = "fate")]
+    pub(super) result: CandidateResult,
     /// Why it was refused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) refused: Option<(Reason, String)>,
@@ -78,13 +79,14 @@ pub(super) struct Came {
     pub(super) times: Option<(f64, f64)>,
     /// For each call that was measured, the milliseconds of the original and the speedup.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(super) calls: Calls,
+    pub(super) calls: CallMeasurements,
     /// Whether the refusal was remembered from an earlier run.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) remembered: bool,
     /// Whether its times are those of another candidate with the same machine code.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub(super) twin: bool,
+    #[serde(rename = "twin")]
+    pub(super) same_code: bool,
     /// The machine of a pool on which it was judged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) judged_on: Option<JudgedOn>,
@@ -95,7 +97,7 @@ pub(super) struct Came {
 
 /// The result of confirming one of the best candidates.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(super) struct Confirmed {
+pub(super) struct ConfirmationMade {
     pub(super) seconds: f64,
     /// The changes in words.
     pub(super) change: String,
@@ -114,7 +116,7 @@ pub(super) struct Confirmed {
 
 /// A question to a model, with its result.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(super) struct Asked {
+pub(super) struct ModelQuery {
     pub(super) seconds: f64,
     /// `small`, `large`, `repair` or `write`.
     pub(super) operator: String,
@@ -124,15 +126,16 @@ pub(super) struct Asked {
     pub(super) outcome: String,
     /// The model's explanation of its change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) said: Option<String>,
+    #[serde(rename = "said")]
+    pub(super) explanation: Option<String>,
     /// The candidate that it became.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) id: Option<Id>,
+    pub(super) id: Option<CandidateId>,
 }
 
 /// The end of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(super) struct Ended {
+pub(super) struct RunEnded {
     pub(super) seconds: f64,
     pub(super) summary: String,
     /// The whole text that is offered.
@@ -144,16 +147,17 @@ pub(super) struct Ended {
 /// A line of the journal.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "what", rename_all = "kebab-case")]
-pub(super) enum Entry {
-    Begun(Begun),
-    Made(Made),
-    Came(Came),
+pub(super) enum JournalEntry {
+    Begun(RunStarted),
+    Made(CandidateMade),
+    #[serde(rename = "came")]
+    Judged(CandidateJudged),
     /// The candidate could not be judged, and is not tried again.
     GivenUp {
-        id: Id,
+        id: CandidateId,
     },
-    Confirmed(Confirmed),
-    Asked(Asked),
+    Confirmed(ConfirmationMade),
+    Asked(ModelQuery),
     /// The costs of models since the run began or was continued.
     Costs {
         models: Vec<ModelCosts>,
@@ -163,7 +167,7 @@ pub(super) enum Entry {
         at: i64,
         seconds: f64,
     },
-    Ended(Ended),
+    Ended(RunEnded),
 }
 
 /// The journal of a run in progress. It locks its file.
@@ -192,7 +196,7 @@ pub enum JournalError {
 
 impl Journal {
     /// Creates a journal under a new name. If it cannot be written, the search continues without a journal.
-    pub(super) fn begin(workspace: &Path, name: &str, begun: Begun) -> Self {
+    pub(super) fn begin(workspace: &Path, name: &str, begun: RunStarted) -> Self {
         let made = folder(workspace).and_then(|folder| create(&folder, name));
         let (run, file) = match made {
             Ok((run, file)) => (run, Some(file)),
@@ -202,7 +206,7 @@ impl Journal {
             }
         };
         let mut journal = Self { run, file };
-        journal.write(&Entry::Begun(begun));
+        journal.write(&JournalEntry::Begun(begun));
         journal
     }
 
@@ -229,7 +233,7 @@ impl Journal {
         Ok(Self { run: run.to_owned(), file: Some(file) })
     }
 
-    pub(super) fn write(&mut self, entry: &Entry) {
+    pub(super) fn write(&mut self, entry: &JournalEntry) {
         let Some(file) = &mut self.file else { return };
         let written = serde_json::to_vec(entry).map_err(io::Error::from).and_then(|mut line| {
             line.push(b'\n');
@@ -244,7 +248,7 @@ impl Journal {
 }
 
 /// All lines of a run, with its full name; `last` is the latest run.
-pub(super) fn read(workspace: &Path, run: &str) -> Result<(String, Vec<Entry>), JournalError> {
+pub(super) fn read(workspace: &Path, run: &str) -> Result<(String, Vec<JournalEntry>), JournalError> {
     let known = runs(workspace);
     let run = if run == "last" { known.first().cloned().unwrap_or_default() } else { run.to_owned() };
     if !known.contains(&run) {
@@ -256,12 +260,12 @@ pub(super) fn read(workspace: &Path, run: &str) -> Result<(String, Vec<Entry>), 
     }
     let path = path(workspace, &run);
     let unreadable = |error| JournalError::Unreadable(path.clone(), error);
-    let mut entries: Vec<Entry> = Vec::new();
+    let mut entries: Vec<JournalEntry> = Vec::new();
     for line in BufReader::new(File::open(&path).map_err(unreadable)?).lines() {
-        entries.extend(serde_json::from_str::<Entry>(&line.map_err(unreadable)?).ok());
+        entries.extend(serde_json::from_str::<JournalEntry>(&line.map_err(unreadable)?).ok());
     }
     match entries.first() {
-        Some(Entry::Begun(begun)) if begun.form == FORM => Ok((run, entries)),
+        Some(JournalEntry::Begun(begun)) if begun.form == FORM => Ok((run, entries)),
         _ => Err(JournalError::Foreign(path)),
     }
 }
@@ -282,7 +286,7 @@ pub fn runs(workspace: &Path) -> Vec<String> {
     found.into_iter().map(|(_, run)| run).collect()
 }
 
-impl Begun {
+impl RunStarted {
     pub(super) const FORM: u32 = FORM;
 }
 
@@ -322,12 +326,12 @@ fn create(folder: &Path, name: &str) -> io::Result<(String, File)> {
 mod tests {
     use super::*;
 
-    fn begun() -> Begun {
-        Begun {
+    fn begun() -> RunStarted {
+        RunStarted {
             form: FORM,
             at: 7,
             file: PathBuf::from("/k.py"),
-            subject: Subject::File,
+            subject: OptimizeScope::File,
             name: "k".to_owned(),
             text: "x = 1\n".to_owned(),
             calls: Vec::new(),
@@ -346,8 +350,19 @@ mod tests {
         let came = |id| {
             let refused = Some((Reason::Output, "differs".to_owned()));
             let (times, calls, remembered, twin, judged_on, stages) = Default::default();
-            let (seconds, fate) = (0.5, Fate::Wrong);
-            Entry::Came(Came { id, seconds, fate, refused, times, calls, remembered, twin, judged_on, stages })
+            let (seconds, fate) = (0.5, CandidateResult::Wrong);
+            JournalEntry::Judged(CandidateJudged {
+                id,
+                seconds,
+                result: fate,
+                refused,
+                times,
+                calls,
+                remembered,
+                same_code: twin,
+                judged_on,
+                stages,
+            })
         };
         journal.write(&came(2));
         drop(journal);
@@ -356,9 +371,13 @@ mod tests {
         fs::write(&path, format!("{whole}{{\"what\":\"came\",\"id\":3")).unwrap();
         Journal::append(folder.path(), "Op-forward-1").unwrap().write(&came(4));
         let (run, entries) = read(folder.path(), "last").unwrap();
-        assert_eq!((run.as_str(), entries), ("Op-forward-1", vec![Entry::Begun(begun()), came(2), came(4)]));
+        assert_eq!((run.as_str(), entries), ("Op-forward-1", vec![JournalEntry::Begun(begun()), came(2), came(4)]));
         let without_calls = r#"{"what":"came","id":2,"seconds":0.5,"fate":"wrong","refused":["output","differs"]}"#;
-        assert_eq!(serde_json::from_str::<Entry>(without_calls).unwrap(), came(2), "as earlier releases wrote it");
+        assert_eq!(
+            serde_json::from_str::<JournalEntry>(without_calls).unwrap(),
+            came(2),
+            "as earlier releases wrote it"
+        );
         assert_eq!(Journal::begin(folder.path(), "Op.forward", begun()).run, "Op-forward-2");
         let error = read(folder.path(), "k-1").unwrap_err().to_string();
         assert!(error.starts_with("there is no run `k-1`; the latest is `Op-forward-"), "{error}");

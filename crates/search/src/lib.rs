@@ -1,30 +1,31 @@
 //! The search for a faster version of a kernel: it proposes candidates, has them judged and measured, and offers
 //! the best.
 
-mod choice;
+mod bandit;
 mod confirm;
-mod elsewhere;
-mod ends;
-mod gains;
+mod external_uses;
 mod history;
+mod idle_wait;
 mod journal;
-mod judged;
-mod memory;
+mod kernel_regression;
 mod operators;
-mod pace;
-mod pause;
-mod pool;
 mod prepare;
 mod propose;
-mod queue;
-mod refusals;
+mod refusal_cache;
 mod remeasure;
 mod report;
+mod representative_pool;
 mod resume;
 mod run;
+mod search_lessons;
+mod search_queue;
+mod search_space;
+mod size_dispatch;
 mod speedup;
-mod surrogate;
+mod stopping;
+mod stragglers;
 mod tree;
+mod verdict_handling;
 
 use std::fmt;
 use std::path::PathBuf;
@@ -32,10 +33,12 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-pub use history::{Past, State, history};
+pub use history::{PastRun, RunState, history};
 pub use journal::{JournalError, runs};
-pub use operators::{delete_transcripts, recipient, transcript_path, way_to_key};
-pub use report::{AskedOf, CallTimes, Changed, Confirmation, Detail, ModelCosts, Refusal, Report, Tried};
+pub use operators::{delete_transcripts, key_source, recipient, transcript_path};
+pub use report::{
+    CallTimes, Confirmation, Detail, ModelCosts, OperatorStats, RefusalSummary, Report, ReportChange, TriedCandidate,
+};
 pub use resume::resumable;
 pub use speedup::{CallSpeedup, Speedup};
 
@@ -58,7 +61,7 @@ pub struct SkillFacts {
 pub fn skills() -> impl Iterator<Item = SkillFacts> {
     let facts = |skill: &&dyn transform::Skill| SkillFacts {
         name: skill.name(),
-        is_large: skill.step() == transform::Step::Large,
+        is_large: skill.step() == transform::StepSize::Large,
         about: skill.about(),
     };
     transform::SKILLS.iter().map(facts)
@@ -67,7 +70,7 @@ pub fn skills() -> impl Iterator<Item = SkillFacts> {
 /// The part of a file that is optimized.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Subject {
+pub enum OptimizeScope {
     /// All kernels that one call of the file launches.
     #[default]
     File,
@@ -77,7 +80,7 @@ pub enum Subject {
     Function(String),
 }
 
-impl Subject {
+impl OptimizeScope {
     /// The name of the kernel or function; `None` for the whole file.
     #[must_use]
     pub fn name(&self) -> Option<&str> {
@@ -90,7 +93,7 @@ impl Subject {
 
 /// What to do: search, continue a run, or measure again. A run is given by its name; `last` is the latest.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub enum Work {
+pub enum SearchAction {
     /// Start a new search.
     #[default]
     Search,
@@ -102,13 +105,13 @@ pub enum Work {
 
 /// A request: what to optimize, where, and under which settings.
 #[derive(Clone, Debug)]
-pub struct Request {
+pub struct SearchRequest {
     /// The path of the file that holds the kernel.
     pub file: PathBuf,
     /// The file's text in the editor, which may not be saved yet.
     pub text: String,
     /// The part of the file to optimize.
-    pub subject: Subject,
+    pub subject: OptimizeScope,
     /// The workspace's root, which holds `.warpsmith/`.
     pub workspace: PathBuf,
     /// The path of the user's Python interpreter.
@@ -116,7 +119,7 @@ pub struct Request {
     /// The user's settings: budget, parallelism and seed among others.
     pub settings: Settings,
     /// What to do with the file.
-    pub work: Work,
+    pub work: SearchAction,
 }
 
 /// The progress of a search.
@@ -166,7 +169,7 @@ pub trait Observer: Sync {
     /// Receives the search's progress.
     fn progress(&self, progress: &Progress);
     /// Receives the report of the run whenever it has changed, for views that draw the search.
-    fn noted(&self, _report: &Report, _changed: Changed) {}
+    fn noted(&self, _report: &Report, _changed: ReportChange) {}
     /// Whether the search should stop. The search asks often, so this must be cheap.
     fn cancelled(&self) -> bool;
     /// Asks the user `question`: whether their program may be run once to record a workload.
@@ -184,7 +187,7 @@ pub trait Observer: Sync {
 
 /// The result of a search.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Outcome {
+pub struct SearchOutcome {
     /// The kernel's name; for several kernels, the name of the function that launches them.
     pub kernel: String,
     /// Number of candidates that were evaluated.
@@ -240,10 +243,10 @@ impl From<ForkerError> for OptimizeError {
 /// # Errors
 /// Returns an [`OptimizeError`] when the search was cancelled, was not allowed to run the user's program, or could
 /// not run.
-pub fn optimize(request: &Request, observer: &dyn Observer) -> Result<Outcome, OptimizeError> {
+pub fn optimize(request: &SearchRequest, observer: &dyn Observer) -> Result<SearchOutcome, OptimizeError> {
     match &request.work {
-        Work::Measure(run) => remeasure::remeasure(request, run, observer),
-        Work::Search | Work::GoOn(_) => run::optimize(request, observer),
+        SearchAction::Measure(run) => remeasure::remeasure(request, run, observer),
+        SearchAction::Search | SearchAction::GoOn(_) => run::optimize(request, observer),
     }
 }
 

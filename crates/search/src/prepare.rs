@@ -5,15 +5,15 @@ use std::collections::BTreeMap;
 use judge::devices;
 use model::kernel::Module;
 use model::syntax;
-use protocol::{Source, Workload};
-use workload::{NoCall, Of, Running, Sought, reaches, workloads_of_comments};
+use protocol::{Workload, WorkloadSource};
+use workload::{CallQuery, CallRecorder, CallSubject, NoCallReason, reaches, workloads_of_comments};
 
-use super::elsewhere::used_elsewhere;
+use super::external_uses::external_uses;
 use super::run::failed;
-use super::{Observer, OptimizeError, Progress, Request, Subject};
+use super::{Observer, OptimizeError, OptimizeScope, Progress, SearchRequest};
 
 /// The kernels to optimize and their calls.
-pub(super) struct Target {
+pub(super) struct SearchTarget {
     /// The kernel's name; for several kernels, the function that launches them; for none, the function that a model
     /// is to write them for.
     pub(super) name: String,
@@ -25,10 +25,10 @@ pub(super) struct Target {
     pub(super) shared: BTreeMap<String, String>,
 }
 
-impl Target {
+impl SearchTarget {
     /// The names that a model's excerpt needs beside the called function.
     pub(super) fn needed(&self) -> Vec<String> {
-        let is_bench = self.workloads.iter().any(|workload| workload.source == Source::KernelBench);
+        let is_bench = self.workloads.iter().any(|workload| workload.source == WorkloadSource::KernelBench);
         let inputs = ["get_inputs", "get_init_inputs"].into_iter().filter(|_| is_bench).map(str::to_owned);
         self.kernels.iter().cloned().chain(inputs).collect()
     }
@@ -40,8 +40,8 @@ impl Target {
 }
 
 /// The kernel that was asked for, or those that the file launches; none where a model is to write them.
-pub(super) fn select_kernels(module: &Module, request: &Request) -> Result<Vec<String>, OptimizeError> {
-    if let Subject::Kernel(name) = &request.subject {
+pub(super) fn select_kernels(module: &Module, request: &SearchRequest) -> Result<Vec<String>, OptimizeError> {
+    if let OptimizeScope::Kernel(name) = &request.subject {
         let known = module.kernels.iter().any(|kernel| kernel.name == *name);
         return if known {
             Ok(vec![name.clone()])
@@ -51,10 +51,10 @@ pub(super) fn select_kernels(module: &Module, request: &Request) -> Result<Vec<S
     }
     // A comment that cannot be read is reported when its call is looked for.
     let said = workloads_of_comments(&request.file, &request.text).unwrap_or_default();
-    let is_said = |name: &str| said.iter().any(|one| one.source == Source::Launch && one.entry == name);
+    let is_said = |name: &str| said.iter().any(|one| one.source == WorkloadSource::Launch && one.entry == name);
     let mut launched: Vec<String> = module.kernels.iter().map(|kernel| kernel.name.clone()).collect();
     launched.retain(|name| module.launches_of(name).next().is_some() || is_said(name));
-    if let Subject::Function(function) = &request.subject {
+    if let OptimizeScope::Function(function) = &request.subject {
         launched.retain(|kernel| reaches(&request.text, function, kernel));
         if launched.is_empty() && !writes(request) {
             let file = request.file.display();
@@ -72,12 +72,12 @@ pub(super) fn select_kernels(module: &Module, request: &Request) -> Result<Vec<S
 const WRITE: &str = "a language model can write one: set `model.base-url` and `model.name`";
 
 /// Whether a model may write kernels for a function, or for the `Model` of a file, that launches none.
-fn writes(request: &Request) -> bool {
+fn writes(request: &SearchRequest) -> bool {
     request.settings.model.is_asked() && request.settings.optimize.rewrites
 }
 
 /// The defect of a comment that might describe a launch, or a hint that a comment could.
-fn unread(request: &Request) -> String {
+fn unread(request: &SearchRequest) -> String {
     let why = workloads_of_comments(&request.file, &request.text).err();
     let comment = "a comment can: `# warpsmith: workload entry=kernel[cdiv(n,BLOCK)] x=f16[4096] n=4096 BLOCK=1024`";
     format!("; {}", why.unwrap_or_else(|| comment.to_owned()))
@@ -86,20 +86,20 @@ fn unread(request: &Request) -> String {
 /// The kernels with the calls that they are measured with. If no call is known, one is recorded after asking the
 /// user.
 pub(super) fn target(
-    request: &Request,
+    request: &SearchRequest,
     observer: &dyn Observer,
     kernels: Vec<String>,
-) -> Result<Target, OptimizeError> {
+) -> Result<SearchTarget, OptimizeError> {
     let called = request.subject.name().map(|name| called(&request.text, name)).unwrap_or_default();
     let of = match (kernels.as_slice(), &request.subject) {
-        ([], Subject::Function(_)) => Of::Entry(&called),
-        ([only], Subject::File | Subject::Kernel(_)) => Of::Kernel(only),
-        _ => Of::File,
+        ([], OptimizeScope::Function(_)) => CallSubject::Entry(&called),
+        ([only], OptimizeScope::File | OptimizeScope::Kernel(_)) => CallSubject::Kernel(only),
+        _ => CallSubject::File,
     };
-    let sought = Sought { workspace: &request.workspace, file: &request.file, text: Some(&request.text), of };
-    let running = Running {
+    let sought = CallQuery { workspace: &request.workspace, file: &request.file, text: Some(&request.text), of };
+    let running = CallRecorder {
         python: &request.python,
-        limits: store::Limits::from(&request.settings.workloads),
+        limits: store::RetentionLimits::from(&request.settings.workloads),
         device: &|| devices().name(),
         may_run: &|question| {
             let may = observer.confirm(question);
@@ -107,11 +107,11 @@ pub(super) fn target(
             observer.progress(&Progress::before(message));
             may
         },
-        going: &|| !observer.cancelled(),
+        go_on: &|| !observer.cancelled(),
     };
     let found = sought.find_or_record(&running).map_err(|why| match why {
-        NoCall::Cancelled => OptimizeError::Cancelled,
-        NoCall::Declined => OptimizeError::Declined(why.to_string()),
+        NoCallReason::Cancelled => OptimizeError::Cancelled,
+        NoCallReason::Declined => OptimizeError::Declined(why.to_string()),
         other => failed(other.to_string()),
     })?;
     chosen(request, kernels, found)
@@ -129,14 +129,18 @@ fn called(text: &str, name: &str) -> String {
 
 /// Selects the calls of a single function; for a single kernel, those of the function that is called most often.
 /// Kernels of several functions must be named.
-fn chosen(request: &Request, kernels: Vec<String>, mut found: Vec<Workload>) -> Result<Target, OptimizeError> {
+fn chosen(
+    request: &SearchRequest,
+    kernels: Vec<String>,
+    mut found: Vec<Workload>,
+) -> Result<SearchTarget, OptimizeError> {
     let is_one = kernels.len() == 1;
     let reached = |entry: &str| -> Vec<String> {
         kernels.iter().filter(|kernel| is_one || reaches(&request.text, entry, kernel)).cloned().collect()
     };
     let is_new = kernels.is_empty();
     found.retain(|workload| is_new || !reached(&workload.entry).is_empty());
-    if let Subject::Function(function) = &request.subject {
+    if let OptimizeScope::Function(function) = &request.subject {
         let called = called(&request.text, function);
         found.retain(|workload| workload.entry == called);
         if found.is_empty() {
@@ -162,13 +166,13 @@ fn chosen(request: &Request, kernels: Vec<String>, mut found: Vec<Workload>) -> 
         )));
     }
     found.retain(|workload| workload.entry == entry && workload.source == source);
-    if source == Source::Launch {
+    if source == WorkloadSource::Launch {
         // Each comment has numbers of its own.
         found.truncate(1);
     }
     let kernels = reached(&entry);
     let name = if let [only] = kernels.as_slice() { only.clone() } else { entry };
     let module = Module::build(&syntax::Source::parse(request.text.as_str()));
-    let shared = used_elsewhere(&request.workspace, &request.file, &module, &kernels);
-    Ok(Target { name, kernels, workloads: found, shared })
+    let shared = external_uses(&request.workspace, &request.file, &module, &kernels);
+    Ok(SearchTarget { name, kernels, workloads: found, shared })
 }

@@ -1,57 +1,37 @@
 //! The choice of the next candidate: a change by a skill that was not tried yet.
 
-mod by_model;
-mod crossed;
-mod polish;
+mod crossover;
+mod local_search;
+mod model_proposals;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-use base::rng::Chance;
-use config::SearchSettings;
+use base::rng::Rng;
 use judge::Profiles;
-use model::api::Target;
 use model::syntax::normal_form;
-use protocol::Workload;
 use rules::Edit;
-use transform::Step;
+use transform::StepSize;
 use transform::candidate::{Candidate, Change, describe};
-use transform::knobs::Knob;
-use transform::{SKILLS, Skill, Subject, Turn, has_word};
-use workload::reaches;
+use transform::launch_params::Knob;
+use transform::{Proposal, SKILLS, Skill, Subject};
 
-use self::crossed::CROSSED;
-use self::polish::keep_near;
-use super::choice::{CHOICE, Calls};
-use super::gains::Gains;
-use super::journal::Made;
-use super::memory::Memory;
-use super::pool::pool;
-use super::surrogate::{Point, Surrogate};
-use super::tree::{By, Fate, Id, ROOT, Tree};
+use self::crossover::CROSSED;
+use self::local_search::keep_next_steps;
+use super::bandit::ProposalGains;
+use super::journal::CandidateMade;
+use super::kernel_regression::{FeaturePoint, KernelRegression};
+use super::representative_pool::pool;
+use super::search_lessons::SearchLessons;
+use super::search_space::{SearchSpace, subjects};
+use super::size_dispatch::{CHOICE, CallMeasurements};
+use super::tree::{CandidateId, CandidateResult, Proposer, ROOT, Tree};
 
 /// Temperature of the softmax over the estimates of the kernel regression: the smaller it is, the more they decide.
-const KEENNESS: f64 = 0.05;
+const TEMPERATURE: f64 = 0.05;
 /// The logarithm of speedup that a refused candidate counts as.
-const WORTHLESS: f64 = -1.0;
+const WRONG_WORTH: f64 = -1.0;
 /// Least weight of changes to a kernel that takes almost no time, relative to one that takes an equal share of it.
-const LEAST_SHARE: f64 = 0.1;
-
-/// The problem of a search: the original, the kernels and their calls.
-#[derive(Clone, Copy)]
-pub(super) struct Field<'a> {
-    /// The text of the user's file.
-    pub(super) original: &'a str,
-    pub(super) kernels: &'a [String],
-    /// The calls that are measured during the search, at least one; the first has the greatest weight.
-    pub(super) calls: &'a [Workload],
-    pub(super) settings: &'a SearchSettings,
-    /// Whether kernels may be restructured.
-    pub(super) rewrites: bool,
-    /// Kernels that are used elsewhere, with their users: a change must keep what they do for any launch.
-    pub(super) shared: &'a BTreeMap<String, String>,
-    /// The release of Triton that compiles candidates.
-    pub(super) target: Target,
-}
+const MIN_TIME_SHARE: f64 = 0.1;
 
 /// The set of changes that one is drawn from.
 #[derive(Clone, Copy, PartialEq)]
@@ -64,60 +44,60 @@ enum Pick {
 }
 
 /// A candidate in the tree that is about to be judged.
-pub(super) struct Proposal {
-    pub(super) id: Id,
+pub(super) struct PendingCandidate {
+    pub(super) id: CandidateId,
     pub(super) text: String,
 }
 
 /// The state of a search: the tree, the candidates of its nodes, and what was tried.
-pub(super) struct Search<'a> {
-    field: Field<'a>,
+pub(super) struct SearchState<'a> {
+    field: SearchSpace<'a>,
     pub(super) tree: Tree,
-    candidates: HashMap<Id, Candidate>,
-    points: HashMap<Id, Point>,
+    candidates: HashMap<CandidateId, Candidate>,
+    points: HashMap<CandidateId, FeaturePoint>,
     /// The base of each candidate, and the kind of change that made it.
-    made: HashMap<Id, (Id, String)>,
+    made: HashMap<CandidateId, (CandidateId, String)>,
     tried: HashSet<String>,
     /// Changes of each candidate that were made or lead to a known text: a look-up is cheaper than applying them.
-    made_of: HashMap<Id, HashSet<Vec<Edit>>>,
-    gains: Gains,
+    made_of: HashMap<CandidateId, HashSet<Vec<Edit>>>,
+    gains: ProposalGains,
     /// Kinds of changes that bring little, and the structures that they make.
-    fine: HashSet<String>,
-    trifles: HashSet<String>,
+    low_gain_kinds: HashSet<String>,
+    low_gain_structures: HashSet<String>,
     /// The lessons of earlier searches.
-    pub(super) memory: Memory,
+    pub(super) memory: SearchLessons,
     /// Share of the call's time that each of several kernels takes, where it was counted.
-    shares: BTreeMap<String, f64>,
-    surrogate: Surrogate,
-    chance: Chance,
+    device_time_shares: BTreeMap<String, f64>,
+    regression: KernelRegression,
+    chance: Rng,
     /// For each structure that was given the numbers of the fastest candidate, the speedup of that candidate.
-    crossed: HashMap<Id, f64>,
+    crossed_speedups: HashMap<CandidateId, f64>,
     /// The structure of each candidate, without what any other may have as well.
-    ways: HashMap<Id, BTreeSet<String>>,
+    structures: HashMap<CandidateId, BTreeSet<String>>,
     /// Kinds of small changes that make a structure of their own.
-    parting: HashSet<String>,
+    structural_kinds: HashSet<String>,
     /// Candidates with the machine code of another one.
-    twins: HashSet<Id>,
+    twins: HashSet<CandidateId>,
     /// The results of each correct candidate on each call.
-    pub(super) calls: BTreeMap<Id, Calls>,
+    pub(super) calls: BTreeMap<CandidateId, CallMeasurements>,
     /// Number of measured candidates when a choice was last looked for.
     pub(super) looked_at: usize,
 }
 
-impl<'a> Search<'a> {
+impl<'a> SearchState<'a> {
     /// The node of the original file.
-    pub(super) const FIRST: Id = 1;
+    pub(super) const FIRST: CandidateId = 1;
 
     /// Begins with the original file, at speedup 1. `None` where no skill has a proposal and no model is asked.
-    pub(super) fn new(field: Field<'a>, seed: u64, asks_models: bool) -> Option<Self> {
+    pub(super) fn new(field: SearchSpace<'a>, seed: u64, asks_models: bool) -> Option<Self> {
         let mut tree = Tree::new(field.settings);
-        let first = tree.begin(ROOT, Step::Large);
-        tree.finish(first, Fate::Right(1.0));
+        let first = tree.begin(ROOT, StepSize::Large);
+        tree.finish(first, CandidateResult::Right(1.0));
         let candidates = HashMap::from([(first, Candidate::original(field.original))]);
         let tried = HashSet::from([key(field.original)]);
         let (points, made, made_of, gains, fine, memory, surrogate, crossed, twins, calls) = Default::default();
         let (ways, parting, trifles) = (HashMap::from([(first, BTreeSet::new())]), HashSet::new(), HashSet::new());
-        let (chance, looked_at, shares) = (Chance::new(seed), 0, BTreeMap::new());
+        let (chance, looked_at, shares) = (Rng::new(seed), 0, BTreeMap::new());
         let mut search = Self {
             field,
             tree,
@@ -127,40 +107,40 @@ impl<'a> Search<'a> {
             tried,
             made_of,
             gains,
-            fine,
-            trifles,
+            low_gain_kinds: fine,
+            low_gain_structures: trifles,
             memory,
-            shares,
-            surrogate,
+            device_time_shares: shares,
+            regression: surrogate,
             chance,
-            crossed,
-            ways,
-            parting,
+            crossed_speedups: crossed,
+            structures: ways,
+            structural_kinds: parting,
             twins,
             calls,
             looked_at,
         };
         search.points.insert(first, search.point(first));
-        search.surrogate.finish(&search.points[&first], Some(0.0));
+        search.regression.finish(&search.points[&first], Some(0.0));
         let is_open =
-            asks_models || [Step::Small, Step::Large].iter().any(|&step| !search.turns(first, step).is_empty());
+            asks_models || [StepSize::Small, StepSize::Large].iter().any(|&step| !search.turns(first, step).is_empty());
         is_open.then_some(search)
     }
 
     /// The next candidate; `None` when the skills have no proposal at present.
-    pub(super) fn propose(&mut self) -> Option<Proposal> {
-        if let Some(proposal) = self.crossed() {
+    pub(super) fn propose(&mut self) -> Option<PendingCandidate> {
+        if let Some(proposal) = self.propose_crossed() {
             return Some(proposal);
         }
-        if self.chance.share() < self.field.settings.polish
+        if self.chance.uniform() < self.field.settings.polish
             && let Some(proposal) = self.polish()
         {
             return Some(proposal);
         }
         loop {
-            let (at, step) = self.tree.select(By::Skills, &mut self.chance)?;
-            let bases = if step == Step::Small { vec![at] } else { self.bases(at) };
-            let Some((base, kind, candidate)) = self.turn(&bases, step, Pick::Any) else {
+            let (at, step) = self.tree.select(Proposer::Skills, &mut self.chance)?;
+            let bases = if step == StepSize::Small { vec![at] } else { self.bases(at) };
+            let Some((base, kind, candidate)) = self.draw_proposal(&bases, step, Pick::Any) else {
                 self.tree.spend(at, step);
                 continue;
             };
@@ -169,22 +149,28 @@ impl<'a> Search<'a> {
     }
 
     /// A small step from a candidate that is still being judged, for a place that would otherwise be idle.
-    pub(super) fn propose_ahead(&mut self) -> Option<Proposal> {
+    pub(super) fn propose_ahead(&mut self) -> Option<PendingCandidate> {
         for at in self.tree.open_ahead() {
-            if let Some((base, kind, candidate)) = self.turn(&[at], Step::Small, Pick::Any) {
-                return Some(self.put((at, Step::Small), base, kind, candidate));
+            if let Some((base, kind, candidate)) = self.draw_proposal(&[at], StepSize::Small, Pick::Any) {
+                return Some(self.put((at, StepSize::Small), base, kind, candidate));
             }
-            self.tree.spend(at, Step::Small);
+            self.tree.spend(at, StepSize::Small);
         }
         None
     }
 
     /// Adds a candidate below a node, made from `base` by a kind of change.
-    pub(super) fn put(&mut self, (at, step): (Id, Step), base: Id, kind: String, candidate: Candidate) -> Proposal {
+    pub(super) fn put(
+        &mut self,
+        (at, step): (CandidateId, StepSize),
+        base: CandidateId,
+        kind: String,
+        candidate: Candidate,
+    ) -> PendingCandidate {
         let (id, text) = (self.tree.begin(at, step), candidate.text.clone());
         self.tried.insert(key(&text));
         self.place((id, step), base, kind, candidate);
-        Proposal { id, text }
+        PendingCandidate { id, text }
     }
 
     pub(super) fn is_tried(&self, candidate: &Candidate) -> bool {
@@ -192,41 +178,41 @@ impl<'a> Search<'a> {
     }
 
     /// The journal's entry about the origin of a candidate.
-    pub(super) fn made(&self, id: Id) -> Made {
+    pub(super) fn made_record(&self, id: CandidateId) -> CandidateMade {
         let (node, (base, kind)) = (self.tree.node(id), self.made[&id].clone());
         let Candidate { text, changes, .. } = self.candidates[&id].clone();
-        Made { id, parent: node.parent, step: node.step, base, kind, changes, text }
+        CandidateMade { id, parent: node.parent, step: node.step, base, kind, changes, text }
     }
 
     /// The text of a candidate's base.
-    pub(super) fn base(&self, id: Id) -> &str {
+    pub(super) fn base(&self, id: CandidateId) -> &str {
         &self.candidates[&self.made[&id].0].text
     }
 
     /// Restores a candidate of an earlier part of the run. They must come in the order in which they were made.
-    pub(super) fn make_again(&mut self, made: Made) -> Option<Proposal> {
-        let Made { id, parent, step, base, kind, changes, text } = made;
+    pub(super) fn recreate(&mut self, made: CandidateMade) -> Option<PendingCandidate> {
+        let CandidateMade { id, parent, step, base, kind, changes, text } = made;
         let fits = id == self.tree.len() && parent < id && self.candidates.contains_key(&base);
         if !fits || self.tree.begin(parent, step) != id {
             return None;
         }
         self.tried.insert(key(&text));
         self.place((id, step), base, kind, Candidate::changed(&text, changes));
-        Some(Proposal { id, text })
+        Some(PendingCandidate { id, text })
     }
 
-    fn place(&mut self, (id, step): (Id, Step), base: Id, kind: String, candidate: Candidate) {
-        let way = self.way(step, base, &kind, &candidate);
-        self.ways.insert(id, way);
+    fn place(&mut self, (id, step): (CandidateId, StepSize), base: CandidateId, kind: String, candidate: Candidate) {
+        let way = self.structure_of(step, base, &kind, &candidate);
+        self.structures.insert(id, way);
         self.candidates.insert(id, candidate);
         self.made.insert(id, (base, kind));
         let point = self.point(id);
-        self.surrogate.begin(&point);
+        self.regression.begin(&point);
         self.points.insert(id, point);
     }
 
     /// The bases of a large step. The user's own version is always among them.
-    fn bases(&mut self, from: Id) -> Vec<Id> {
+    fn bases(&mut self, from: CandidateId) -> Vec<CandidateId> {
         let mut pool = pool(&self.tree, from, self.field.settings, &mut self.chance);
         if !pool.contains(&Self::FIRST) {
             pool.push(Self::FIRST);
@@ -234,7 +220,7 @@ impl<'a> Search<'a> {
         pool
     }
 
-    fn turns(&mut self, base: Id, step: Step) -> Vec<Turn> {
+    fn turns(&mut self, base: CandidateId, step: StepSize) -> Vec<Proposal> {
         let mut turns = Vec::new();
         for subject in subjects(self.field, &self.candidates[&base]) {
             let has_sizes = self.field.calls.len() > 1;
@@ -252,10 +238,11 @@ impl<'a> Search<'a> {
                 let kinds = turns[from..].iter().map(|turn| turn.kind.clone());
                 match (skill.is_fine(), skill.parts_ways()) {
                     (true, _) => {
-                        self.fine.extend(kinds);
-                        self.trifles.extend(turns[from..].iter().flat_map(|turn| structures(&turn.changes)));
+                        self.low_gain_kinds.extend(kinds);
+                        self.low_gain_structures
+                            .extend(turns[from..].iter().flat_map(|turn| structures(&turn.changes)));
                     }
-                    (_, true) => self.parting.extend(kinds),
+                    (_, true) => self.structural_kinds.extend(kinds),
                     _ => {}
                 }
             }
@@ -265,36 +252,46 @@ impl<'a> Search<'a> {
 
     /// Draws a change of one of these bases that gives an untried candidate. Refused candidates are no bases,
     /// because skills cannot repair them.
-    fn turn(&mut self, bases: &[Id], step: Step, pick: Pick) -> Option<(Id, String, Candidate)> {
-        let here = if step == Step::Small { self.remembered(bases[0]) } else { Gains::default() };
-        let mut turns: Vec<(Id, f64, Turn)> = Vec::new();
+    fn draw_proposal(
+        &mut self,
+        bases: &[CandidateId],
+        step: StepSize,
+        pick: Pick,
+    ) -> Option<(CandidateId, String, Candidate)> {
+        let here = if step == StepSize::Small { self.remembered(bases[0]) } else { ProposalGains::default() };
+        let mut turns: Vec<(CandidateId, f64, Proposal)> = Vec::new();
         for &base in bases {
-            if matches!(self.tree.node(base).fate, Some(Fate::Uncompiled | Fate::Wrong)) {
+            if matches!(self.tree.node(base).result, Some(CandidateResult::Uncompiled | CandidateResult::Wrong)) {
                 continue;
             }
             let mut known = self.turns(base, step);
             let made = self.made_of.get(&base);
-            let is_left = |turn: &Turn| made.is_none_or(|made| !made.contains(&turn.edits));
+            let is_left = |turn: &Proposal| made.is_none_or(|made| !made.contains(&turn.edits));
             match pick {
-                Pick::Near => keep_near(&mut known, is_left),
+                Pick::Near => keep_next_steps(&mut known, is_left),
                 Pick::Unknown => self.keep_unknown(&mut known, base),
                 Pick::Any => {}
             }
             // Each kind has one weight however many changes it has; all kinds that bring little count as one.
-            let of = |turn: &Turn, fine: &HashSet<String>| match fine.contains(&turn.kind) {
+            let of = |turn: &Proposal, fine: &HashSet<String>| match fine.contains(&turn.kind) {
                 true => String::new(),
                 false => turn.kind.clone(),
             };
             let mut counts: HashMap<String, f64> = HashMap::new();
-            known.iter().for_each(|turn| *counts.entry(of(turn, &self.fine)).or_default() += 1.0);
+            known.iter().for_each(|turn| *counts.entry(of(turn, &self.low_gain_kinds)).or_default() += 1.0);
             let point = &self.points[&base];
             // A change that brings little is estimated to be as fast as its base.
-            let of_base = self.surrogate.hope(point);
+            let of_base = self.regression.ucb(point);
             for turn in known.into_iter().filter(is_left) {
-                let (expected, is_fine) = (self.memory.expected(&turn.kind), self.fine.contains(&turn.kind));
-                let hope = if is_fine { of_base } else { self.surrogate.hope(&turned(point, &turn.changes)) };
-                let weight = self.gains.weight(&turn.kind, is_fine, &here, expected) * self.share(&turn.kind);
-                turns.push((base, weight * (hope / KEENNESS).exp() / counts[&of(&turn, &self.fine)], turn));
+                let (expected, is_fine) = (self.memory.expected(&turn.kind), self.low_gain_kinds.contains(&turn.kind));
+                let hope = if is_fine { of_base } else { self.regression.ucb(&feature_point(point, &turn.changes)) };
+                let weight =
+                    self.gains.weight(&turn.kind, is_fine, &here, expected) * self.time_share_factor(&turn.kind);
+                turns.push((
+                    base,
+                    weight * (hope / TEMPERATURE).exp() / counts[&of(&turn, &self.low_gain_kinds)],
+                    turn,
+                ));
             }
         }
         while !turns.is_empty() {
@@ -313,9 +310,9 @@ impl<'a> Search<'a> {
 
     /// The weight of a change from its kernel's share of the time. A kernel with a small share may still delay the
     /// others.
-    fn share(&self, kind: &str) -> f64 {
-        let share = kind.split_once(": ").and_then(|(kernel, _)| self.shares.get(kernel));
-        share.map_or(1.0, |share| (share * self.shares.len() as f64).max(LEAST_SHARE))
+    fn time_share_factor(&self, kind: &str) -> f64 {
+        let share = kind.split_once(": ").and_then(|(kernel, _)| self.device_time_shares.get(kernel));
+        share.map_or(1.0, |share| (share * self.device_time_shares.len() as f64).max(MIN_TIME_SHARE))
     }
 
     /// Stores what was counted for the original's kernels.
@@ -323,16 +320,17 @@ impl<'a> Search<'a> {
         self.memory.counted(profiles);
         let all: f64 = profiles.values().map(|profile| profile.milliseconds).sum();
         if all > 0.0 {
-            self.shares = profiles.iter().map(|(kernel, one)| (kernel.clone(), one.milliseconds / all)).collect();
+            self.device_time_shares =
+                profiles.iter().map(|(kernel, one)| (kernel.clone(), one.milliseconds / all)).collect();
         }
     }
 
     /// The gains of the small steps on a branch and beside it.
-    fn remembered(&self, from: Id) -> Gains {
-        let mut here = Gains::default();
+    fn remembered(&self, from: CandidateId) -> ProposalGains {
+        let mut here = ProposalGains::default();
         let branch = self.tree.branch(from);
         let beside = branch.iter().flat_map(|&at| &self.tree.node(at).children);
-        for &id in beside.filter(|&&id| self.tree.node(id).step == Step::Small) {
+        for &id in beside.filter(|&&id| self.tree.node(id).step == StepSize::Small) {
             if let Some((kind, gain)) = self.gain(id) {
                 here.add(&kind, gain);
             }
@@ -342,39 +340,39 @@ impl<'a> Search<'a> {
 
     /// The kind of change that made a candidate, and its gain; `None` until the results of it and of its base are
     /// known.
-    fn gain(&self, id: Id) -> Option<(String, f64)> {
+    fn gain(&self, id: CandidateId) -> Option<(String, f64)> {
         let (base, kind) = self.made.get(&id)?;
-        self.tree.node(*base).fate?;
+        self.tree.node(*base).result?;
         let before = self.tree.node(*base).speedup().unwrap_or(1.0);
-        let gain = match self.tree.node(id).fate? {
-            Fate::Right(speedup) => (speedup / before).ln().clamp(-1.0, 1.0),
+        let gain = match self.tree.node(id).result? {
+            CandidateResult::Right(speedup) => (speedup / before).ln().clamp(-1.0, 1.0),
             // A refused candidate is a loss, too.
-            Fate::Uncompiled | Fate::Wrong => WORTHLESS,
+            CandidateResult::Uncompiled | CandidateResult::Wrong => WRONG_WORTH,
         };
         Some((kind.clone(), gain))
     }
 
     /// Records the result of a candidate.
-    pub(super) fn finish(&mut self, id: Id, fate: Fate) {
+    pub(super) fn finish(&mut self, id: CandidateId, fate: CandidateResult) {
         self.tree.finish(id, fate);
         let brought: Vec<_> = self.known_with(id).into_iter().filter_map(|id| self.gain(id)).collect();
         brought.iter().for_each(|(kind, gain)| self.gains.add(kind, *gain));
-        let worth = self.tree.node(id).speedup().map_or(WORTHLESS, |speedup| speedup.max(0.1).ln());
-        self.surrogate.finish(&self.points[&id], Some(worth));
+        let worth = self.tree.node(id).speedup().map_or(WRONG_WORTH, |speedup| speedup.max(0.1).ln());
+        self.regression.finish(&self.points[&id], Some(worth));
     }
 
     /// A candidate and its children: a child that was judged before its base has a known gain only now.
-    fn known_with(&self, id: Id) -> Vec<Id> {
+    fn known_with(&self, id: CandidateId) -> Vec<CandidateId> {
         [&[id], self.tree.node(id).children.as_slice()].concat()
     }
 
     /// Whether its base is still being judged.
-    pub(super) fn is_ahead(&self, id: Id) -> bool {
-        self.made.get(&id).is_some_and(|(base, _)| self.tree.node(*base).fate.is_none())
+    pub(super) fn is_ahead(&self, id: CandidateId) -> bool {
+        self.made.get(&id).is_some_and(|(base, _)| self.tree.node(*base).result.is_none())
     }
 
     /// Stores the gain of a candidate that has just been judged, for later searches.
-    pub(super) fn learn(&mut self, id: Id) {
+    pub(super) fn learn(&mut self, id: CandidateId) {
         for id in self.known_with(id) {
             // Later searches could not choose these kinds.
             if let Some((kind, gain)) = self.gain(id).filter(|(kind, _)| kind != CHOICE && kind != CROSSED) {
@@ -384,14 +382,15 @@ impl<'a> Search<'a> {
     }
 
     /// The point of a candidate for the kernel regression.
-    fn point(&self, id: Id) -> Point {
+    fn point(&self, id: CandidateId) -> FeaturePoint {
         let numbers = self.numbers(id).into_iter().map(|(name, number)| (name, (number.max(1) as f64).log2()));
-        let structures = structure(&self.candidates[&id]).into_iter().filter(|what| !self.trifles.contains(what));
+        let structures =
+            structure(&self.candidates[&id]).into_iter().filter(|what| !self.low_gain_structures.contains(what));
         numbers.chain(structures.map(|what| (what, 0.0))).collect()
     }
 
     /// The numbers of all kernels of a candidate, by their names.
-    fn numbers(&self, id: Id) -> Vec<(String, i64)> {
+    fn numbers(&self, id: CandidateId) -> Vec<(String, i64)> {
         let of = |subject: Subject<'_>| {
             let kernel = &subject.kernel.name;
             let number = |knob: &Knob| (self.field.name(kernel, &knob.name), knob.current);
@@ -401,13 +400,13 @@ impl<'a> Search<'a> {
     }
 
     /// Removes a candidate that could not be judged. It is not tried again.
-    pub(super) fn forget(&mut self, id: Id) {
-        self.surrogate.finish(&self.points[&id], None);
+    pub(super) fn forget(&mut self, id: CandidateId) {
+        self.regression.finish(&self.points[&id], None);
         self.tree.forget(id);
     }
 
     /// Stores the results of a correct candidate on each call, and whether it has the machine code of another one.
-    pub(super) fn measured(&mut self, id: Id, calls: Calls, is_twin: bool) {
+    pub(super) fn measured(&mut self, id: CandidateId, calls: CallMeasurements, is_twin: bool) {
         if is_twin {
             self.twins.insert(id);
         }
@@ -416,51 +415,13 @@ impl<'a> Search<'a> {
         }
     }
 
-    pub(super) fn field(&self) -> Field<'a> {
+    pub(super) fn field(&self) -> SearchSpace<'a> {
         self.field
     }
 
-    pub(super) fn candidate(&self, id: Id) -> &Candidate {
+    pub(super) fn candidate(&self, id: CandidateId) -> &Candidate {
         &self.candidates[&id]
     }
-}
-
-impl Field<'_> {
-    /// A name within one of several kernels is qualified by the kernel's name.
-    fn name(&self, kernel: &str, name: &str) -> String {
-        if self.kernels.len() == 1 { name.to_owned() } else { format!("{kernel}: {name}") }
-    }
-
-    fn of_kernel(&self, kernel: &str, mut turn: Turn) -> Turn {
-        turn.kind = self.name(kernel, &turn.kind);
-        for change in &mut turn.changes {
-            if let Change::Number { name, .. } | Change::Chosen { name, .. } | Change::Structure(name) = change {
-                *name = self.name(kernel, name);
-            }
-        }
-        turn
-    }
-}
-
-/// The kernels of a candidate as skills see them, if they exist and are launched by something that can be changed.
-fn subjects<'a>(field: Field<'a>, candidate: &'a Candidate) -> Vec<Subject<'a>> {
-    let Field { original, calls, target, .. } = field;
-    let subject = |kernel: &str| Some(Subject::new(candidate, original, kernel, calls.first()?)?.with_target(target));
-    launched(field, candidate).into_iter().filter_map(subject).collect()
-}
-
-/// The kernels of a candidate that the call launches: those of the original, and their replacements.
-fn launched<'a>(field: Field<'a>, candidate: &'a Candidate) -> Vec<&'a str> {
-    let mut kernels: Vec<&str> = field.kernels.iter().map(String::as_str).collect();
-    let all = candidate.module.kernels.iter().map(|kernel| kernel.name.as_str());
-    let new: Vec<&str> = all.filter(|name| !has_word(field.original, name)).collect();
-    let Some(call) = field.calls.first().filter(|_| !new.is_empty()) else { return kernels };
-    let is_reached = |kernel: &str| reaches(&candidate.text, &call.entry, kernel);
-    kernels.retain(|kernel| is_reached(kernel));
-    if kernels.len() < field.kernels.len() || field.kernels.is_empty() {
-        kernels.extend(new.into_iter().filter(|kernel| is_reached(kernel)));
-    }
-    kernels
 }
 
 /// The structure of a candidate, as the descriptions of its structural changes.
@@ -474,7 +435,7 @@ fn structures(changes: &[Change]) -> impl Iterator<Item = String> {
 }
 
 /// The point after some changes.
-fn turned(point: &Point, changes: &[Change]) -> Point {
+fn feature_point(point: &FeaturePoint, changes: &[Change]) -> FeaturePoint {
     let mut point = point.clone();
     for change in changes {
         match change {

@@ -4,38 +4,45 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use judge::{Effort, Evaluator, Outcome as Judged, Task, Verdict, can_judge};
+use judge::{Effort, Evaluator, Outcome, Task, Verdict, can_judge};
 use model::kernel::Module;
 use model::syntax::{self, normal_form};
 use workload::last_lines;
 
-use super::journal::{Entry, read};
+use super::journal::{JournalEntry, read};
 use super::prepare::{select_kernels, target};
-use super::run::{failed, my_turn};
-use super::{Observer, OptimizeError, Outcome, Progress, Request, Speedup};
+use super::run::failed;
+use super::search_queue::wait_in_queue;
+use super::{Observer, OptimizeError, Progress, SearchOutcome, SearchRequest, Speedup};
 
 /// Timing pairs, as many as before an offer.
 const PAIRS: usize = 188;
 
 /// Judges the file against its text before a run. Nothing is offered and nothing is written to the journal.
-pub(super) fn remeasure(request: &Request, run: &str, observer: &dyn Observer) -> Result<Outcome, OptimizeError> {
+pub(super) fn remeasure(
+    request: &SearchRequest,
+    run: &str,
+    observer: &dyn Observer,
+) -> Result<SearchOutcome, OptimizeError> {
     let evaluator = &request.settings.evaluator;
     if !evaluator.predict.is_empty() {
         return Err(failed("measuring takes a GPU, and `evaluator.predict` asks for a model instead"));
     }
-    can_judge(&judge::Elsewhere::from(evaluator))
+    can_judge(&judge::RemoteJudges::from(evaluator))
         .map_err(|reason| failed(format!("measuring needs a GPU: {reason}")))?;
     let (run, entries) = read(&request.workspace, run).map_err(|error| failed(error.to_string()))?;
-    let Some(Entry::Begun(begun)) = entries.into_iter().next() else { return Err(failed("the run has no beginning")) };
+    let Some(JournalEntry::Begun(begun)) = entries.into_iter().next() else {
+        return Err(failed("the run has no beginning"));
+    };
     if normal_form(&begun.text) == normal_form(&request.text) {
         return Err(failed(format!("the file is what it was when `{run}` began: there is nothing to compare")));
     }
     // The calls are those of the text that the file is compared with.
-    let before = Request { text: begun.text.clone(), subject: begun.subject, ..request.clone() };
+    let before = SearchRequest { text: begun.text.clone(), subject: begun.subject, ..request.clone() };
     let kernels = select_kernels(&Module::build(&syntax::Source::parse(before.text.as_str())), &before)?;
-    let _ticket = my_turn(request, observer)?;
+    let _ticket = wait_in_queue(request, observer)?;
     let waiting = || !observer.cancelled();
-    let within = (&judge::Elsewhere::from(evaluator), &judge::Limits::from(&evaluator.limits));
+    let within = (&judge::RemoteJudges::from(evaluator), &judge::CandidateLimits::from(&evaluator.limits));
     let started = Evaluator::start_beside(&request.python, within, &waiting, || target(&before, observer, kernels));
     let (bench, target) =
         started.map_err(|error| if observer.cancelled() { OptimizeError::Cancelled } else { error })?;
@@ -46,7 +53,7 @@ pub(super) fn remeasure(request: &Request, run: &str, observer: &dyn Observer) -
         std::fs::write(&path, text).map_err(|error| failed(format!("cannot write {}: {error}", path.display())))?;
         Ok::<_, OptimizeError>(path)
     };
-    let effort = Effort { sanitizer: None, rough: PAIRS, full: PAIRS, contender: 0.0, ..Effort::default() };
+    let effort = Effort { sanitizer: None, first_pairs: PAIRS, full: PAIRS, contender: 0.0, ..Effort::default() };
     let task = Task {
         original: write("original.py", &begun.text)?,
         candidate: write("candidate.py", &request.text)?,
@@ -58,7 +65,7 @@ pub(super) fn remeasure(request: &Request, run: &str, observer: &dyn Observer) -
     };
     let verdict = judge(&bench, &task, observer)?;
     let summary = summary(&target.name, &run, &verdict, &bench)?;
-    Ok(Outcome { kernel: target.name, evaluated: 1, remembered: 0, offer: None, summary, run })
+    Ok(SearchOutcome { kernel: target.name, evaluated: 1, remembered: 0, offer: None, summary, run })
 }
 
 /// Judges a candidate and waits for the verdict, unless the search is stopped.
@@ -78,14 +85,14 @@ pub(super) fn judge(bench: &Evaluator, task: &Task, observer: &dyn Observer) -> 
 
 fn summary(name: &str, run: &str, verdict: &Verdict, bench: &Evaluator) -> Result<String, OptimizeError> {
     match &verdict.outcome {
-        Judged::Predicted => Err(failed("a model says nothing of what is measured")),
-        Judged::Accepted => Ok(match Speedup::believed(&verdict.measured, &bench.environment()) {
+        Outcome::Predicted => Err(failed("a model says nothing of what is measured")),
+        Outcome::Accepted => Ok(match Speedup::credible(&verdict.measured, &bench.environment()) {
             Ok(speedup) => format!("`{name}` is {}, than before `{run}`.", speedup.label()),
             Err(why) => format!("`{name}` is not certainly faster than before `{run}`: {why}."),
         }),
-        Judged::Refused { reason, evidence, .. } => {
+        Outcome::Refused { reason, evidence, .. } => {
             Ok(format!("`{name}` does not compute what it did before `{run}` ({reason:?}): {}", last_lines(evidence)))
         }
-        Judged::Undecided { why } => Err(failed(why.clone())),
+        Outcome::Undecided { why } => Err(failed(why.clone())),
     }
 }

@@ -7,22 +7,22 @@ use std::time::{Duration, Instant};
 use base::clock::now_milliseconds;
 use judge::{JudgedOn, Measured, Reason, title};
 use model::syntax::normal_form;
-use protocol::{Environment, Workload};
+use protocol::{RuntimeVersions, Workload};
 
-use super::journal::{Begun, Came, Ended, Entry, Journal, Made, read};
-use super::prepare::Target;
-use super::propose::Search;
-use super::run::{Run, failed};
-use super::speedup::{is_twin, on_calls};
-use super::tree::{Fate, Id};
-use super::{OptimizeError, Outcome, Report, Request, Subject, Work};
+use super::journal::{CandidateJudged, CandidateMade, Journal, JournalEntry, RunEnded, RunStarted, read};
+use super::prepare::SearchTarget;
+use super::propose::SearchState;
+use super::run::{SearchRun, failed};
+use super::speedup::{has_same_code, on_calls};
+use super::tree::{CandidateId, CandidateResult};
+use super::{OptimizeError, OptimizeScope, Report, SearchAction, SearchOutcome, SearchRequest};
 
 /// Characters of evidence that are written to the journal.
 const EVIDENCE: usize = 600;
 
 /// Facts about a judged candidate besides its result.
 #[derive(Default)]
-pub(super) struct Seen {
+pub(super) struct ResumedCandidate {
     /// Its measurements, call by call.
     pub(super) measured: Vec<Measured>,
     /// Whether the refusal was remembered from an earlier run.
@@ -34,28 +34,28 @@ pub(super) struct Seen {
 }
 
 /// The earlier part of a run that is continued.
-pub(super) struct Earlier {
-    entries: Vec<Entry>,
+pub(super) struct EarlierPart {
+    entries: Vec<JournalEntry>,
     /// Seconds of the budget that it has spent.
     seconds: f64,
 }
 
-impl Earlier {
+impl EarlierPart {
     /// The journal and the report: new ones, or those of the run to continue, with its earlier part.
     pub(super) fn journal(
-        request: &Request,
-        target: &Target,
-        environment: &Environment,
+        request: &SearchRequest,
+        target: &SearchTarget,
+        environment: &RuntimeVersions,
     ) -> Result<(Journal, Report, Option<Self>), OptimizeError> {
-        let Work::GoOn(run) = &request.work else {
+        let SearchAction::GoOn(run) = &request.work else {
             let begun = begun(request, target, environment);
             let journal = Journal::begin(&request.workspace, &target.name, begun.clone());
-            let report = Report::from_entries(journal.run.clone(), &[Entry::Begun(begun)]);
+            let report = Report::from_entries(journal.run.clone(), &[JournalEntry::Begun(begun)]);
             return Ok((journal, report, None));
         };
         let (run, entries) = read(&request.workspace, run).map_err(|error| failed(error.to_string()))?;
-        let Some(Entry::Begun(first)) = entries.first() else { return Err(failed("the run has no beginning")) };
-        if entries.iter().any(|entry| matches!(entry, Entry::Ended(_))) {
+        let Some(JournalEntry::Begun(first)) = entries.first() else { return Err(failed("the run has no beginning")) };
+        if entries.iter().any(|entry| matches!(entry, JournalEntry::Ended(_))) {
             return Err(failed(format!("`{run}` is over; `warpsmith report {run}` tells of it")));
         }
         let file = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
@@ -68,7 +68,7 @@ impl Earlier {
         }
         let mut journal = Journal::append(&request.workspace, &run).map_err(|error| failed(error.to_string()))?;
         let seconds = entries.iter().filter_map(seconds).fold(0.0, f64::max);
-        journal.write(&Entry::Resumed { at: now_milliseconds(), seconds });
+        journal.write(&JournalEntry::Resumed { at: now_milliseconds(), seconds });
         let report = Report::from_entries(run, &entries);
         Ok((journal, report, Some(Self { entries, seconds })))
     }
@@ -78,23 +78,24 @@ impl Earlier {
 ///
 /// # Errors
 /// Returns a [`JournalError`](super::JournalError) when there is no such run, or it cannot be read.
-pub fn resumable(workspace: &Path, run: &str) -> Result<(PathBuf, Subject, f64), super::JournalError> {
+pub fn resumable(workspace: &Path, run: &str) -> Result<(PathBuf, OptimizeScope, f64), super::JournalError> {
     let (_, entries) = read(workspace, run)?;
-    let begun = entries.into_iter().find_map(|entry| if let Entry::Begun(begun) = entry { Some(begun) } else { None });
+    let begun =
+        entries.into_iter().find_map(|entry| if let JournalEntry::Begun(begun) = entry { Some(begun) } else { None });
     Ok(begun.map(|begun| (begun.file, begun.subject, begun.budget)).unwrap_or_default())
 }
 
-fn seconds(entry: &Entry) -> Option<f64> {
+fn seconds(entry: &JournalEntry) -> Option<f64> {
     match entry {
-        Entry::Came(Came { seconds, .. }) | Entry::Resumed { seconds, .. } => Some(*seconds),
-        Entry::Confirmed(confirmed) => Some(confirmed.seconds),
+        JournalEntry::Judged(CandidateJudged { seconds, .. }) | JournalEntry::Resumed { seconds, .. } => Some(*seconds),
+        JournalEntry::Confirmed(confirmed) => Some(confirmed.seconds),
         _ => None,
     }
 }
 
-fn begun(request: &Request, target: &Target, environment: &Environment) -> Begun {
-    Begun {
-        form: Begun::FORM,
+fn begun(request: &SearchRequest, target: &SearchTarget, environment: &RuntimeVersions) -> RunStarted {
+    RunStarted {
+        form: RunStarted::FORM,
         at: now_milliseconds(),
         file: request.file.clone(),
         subject: request.subject.clone(),
@@ -118,77 +119,97 @@ fn hash(workloads: &[Workload]) -> String {
     hasher.finalize().to_hex().to_string()
 }
 
-impl Run<'_> {
+impl SearchRun<'_> {
     /// Restores what the earlier part of the run has found. Candidates that were being judged then are judged
     /// first.
-    pub(super) fn restore(&mut self, earlier: Earlier, search: &mut Search<'_>) -> Result<(), OptimizeError> {
+    pub(super) fn restore(&mut self, earlier: EarlierPart, search: &mut SearchState<'_>) -> Result<(), OptimizeError> {
         let other = || failed("the run cannot go on with this release of Warpsmith; begin a new one");
-        let mut open: HashSet<Id> = HashSet::new();
-        let mut made: Vec<Made> = Vec::new();
+        let mut open: HashSet<CandidateId> = HashSet::new();
+        let mut made: Vec<CandidateMade> = Vec::new();
         for entry in earlier.entries {
             match entry {
-                Entry::Made(one) => {
+                JournalEntry::Made(one) => {
                     open.insert(one.id);
                     made.push(one.clone());
-                    search.make_again(one).ok_or_else(other)?;
+                    search.recreate(one).ok_or_else(other)?;
                 }
-                Entry::Came(came) if open.remove(&came.id) => {
+                JournalEntry::Judged(came) if open.remove(&came.id) => {
                     self.remember(&came);
-                    search.finish(came.id, came.fate);
+                    search.finish(came.id, came.result);
                     if matches!(came.refused, Some((Reason::Screen, _))) {
                         search.tree.close(came.id);
                     }
-                    search.measured(came.id, came.calls, came.twin);
+                    search.measured(came.id, came.calls, came.same_code);
                 }
-                Entry::GivenUp { id } if open.remove(&id) => search.forget(id),
+                JournalEntry::GivenUp { id } if open.remove(&id) => search.forget(id),
                 _ => {}
             }
         }
         made.retain(|one| open.contains(&one.id));
-        self.again = made.into_iter().map(|Made { id, text, .. }| super::propose::Proposal { id, text }).collect();
+        self.queued = made
+            .into_iter()
+            .map(|CandidateMade { id, text, .. }| super::propose::PendingCandidate { id, text })
+            .collect();
         self.started = Instant::now().checked_sub(Duration::from_secs_f64(earlier.seconds)).unwrap_or(self.started);
         Ok(())
     }
 
     /// Writes an entry to the journal and reports it to the observer.
-    pub(super) fn note(&mut self, entry: &Entry) {
+    pub(super) fn record(&mut self, entry: &JournalEntry) {
         self.journal.write(entry);
         if let Some(changed) = self.report.note(entry) {
             self.observer.noted(&self.report, changed);
         }
     }
 
-    fn remember(&mut self, came: &Came) {
+    fn remember(&mut self, came: &CandidateJudged) {
         if came.remembered {
             self.remembered += 1;
         } else {
             self.evaluated += 1;
-            self.twins += usize::from(came.twin);
+            self.twins += usize::from(came.same_code);
         }
         if let Some((reason, evidence)) = &came.refused {
             self.refused.entry(*reason).or_insert((0, evidence.clone())).0 += 1;
         }
-        match came.fate {
-            Fate::Right(speedup) => self.better(speedup, came.twin),
-            Fate::Uncompiled | Fate::Wrong => self.in_vain += 1,
+        match came.result {
+            CandidateResult::Right(speedup) => self.better(speedup, came.same_code),
+            CandidateResult::Uncompiled | CandidateResult::Wrong => self.since_improvement += 1,
         }
     }
 
     /// Writes the result of a candidate to the journal.
-    pub(super) fn came(&mut self, id: Id, fate: Fate, refused: Option<(Reason, String)>, seen: Seen) {
+    pub(super) fn record_judged(
+        &mut self,
+        id: CandidateId,
+        fate: CandidateResult,
+        refused: Option<(Reason, String)>,
+        seen: ResumedCandidate,
+    ) {
         let refused = refused.map(|(reason, evidence)| (reason, evidence.chars().take(EVIDENCE).collect()));
-        let Seen { measured, remembered, judged_on, stages } = seen;
+        let ResumedCandidate { measured, remembered, judged_on, stages } = seen;
         let (seconds, calls) = (self.seconds(), on_calls(&measured));
         let times = (!measured.is_empty()).then(|| Measured::sum_of_times(&measured));
-        let twin = is_twin(&measured);
+        let twin = has_same_code(&measured);
         self.twins += usize::from(twin);
-        self.note(&Entry::Came(Came { id, seconds, fate, refused, times, calls, remembered, twin, judged_on, stages }));
+        self.record(&JournalEntry::Judged(CandidateJudged {
+            id,
+            seconds,
+            result: fate,
+            refused,
+            times,
+            calls,
+            remembered,
+            same_code: twin,
+            judged_on,
+            stages,
+        }));
     }
 
     /// Writes the end of the run to the journal.
-    pub(super) fn end(&mut self, outcome: &Outcome) {
+    pub(super) fn end(&mut self, outcome: &SearchOutcome) {
         let offer = outcome.offer.as_ref();
-        let ended = Ended {
+        let ended = RunEnded {
             seconds: self.seconds(),
             summary: outcome.summary.clone(),
             text: offer.map(|offer| offer.text.clone()),
@@ -196,9 +217,9 @@ impl Run<'_> {
             speedup: offer.map(|offer| offer.speedup.clone()),
         };
         for id in std::mem::take(&mut self.left_over) {
-            self.note(&Entry::GivenUp { id });
+            self.record(&JournalEntry::GivenUp { id });
         }
-        self.note(&Entry::Ended(ended));
+        self.record(&JournalEntry::Ended(ended));
     }
 
     pub(super) fn seconds(&self) -> f64 {

@@ -11,26 +11,26 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread::Scope;
 use std::time::{Duration, Instant};
 
-use judge::{Effort, Evaluator, Profiles, Reason, SetAtEnd, Task, Verdict, can_judge};
+use judge::{Effort, Evaluator, Profiles, Reason, SetOnDrop, Task, Verdict, can_judge};
 use model::api;
 use model::kernel::Module;
 use model::syntax;
-use protocol::Source;
-use runtime::python::state_folder;
+use protocol::WorkloadSource;
 use workload::numbers_of_comment;
 
-use super::journal::{Entry, Journal};
-use super::memory::Memory;
-use super::operators::{Answer, Asking, Operators};
-use super::pace::Pace;
-use super::pause::Pause;
-use super::prepare::{Target, select_kernels, target};
-use super::propose::{Field, Proposal, Search};
-use super::queue::Ticket;
-use super::refusals::Refusals;
-use super::resume::{Earlier, Seen};
-use super::tree::{Fate, Id};
-use super::{Changed, Observer, OptimizeError, Outcome, Progress, Report, Request};
+use super::idle_wait::IdleWait;
+use super::journal::{Journal, JournalEntry};
+use super::operators::{CandidateReply, ModelScheduler, Operators};
+use super::prepare::{SearchTarget, select_kernels, target};
+use super::propose::{PendingCandidate, SearchState};
+use super::refusal_cache::RefusalCache;
+use super::resume::{EarlierPart, ResumedCandidate};
+use super::search_lessons::SearchLessons;
+use super::search_queue::wait_in_queue;
+use super::search_space::SearchSpace;
+use super::stragglers::StragglerDetector;
+use super::tree::{CandidateId, CandidateResult};
+use super::{Observer, OptimizeError, Progress, Report, ReportChange, SearchOutcome, SearchRequest};
 
 /// Share of the budget after which candidates that are still being judged are abandoned.
 const ABANDON_SHARE: f64 = 0.8;
@@ -50,10 +50,10 @@ const GLANCE: Duration = Duration::from_millis(50);
 const DESCRIBE: &str = "launch it from a function and record that, or remove the recording (`warpsmith workloads rm`) and describe \
 the launch in a comment: `# warpsmith: workload entry=kernel[cdiv(n,BLOCK)] x=f16[4096] n=4096 BLOCK=1024`";
 
-pub(super) struct Run<'a> {
-    pub(super) request: &'a Request,
+pub(super) struct SearchRun<'a> {
+    pub(super) request: &'a SearchRequest,
     pub(super) observer: &'a dyn Observer,
-    pub(super) target: Arc<Target>,
+    pub(super) target: Arc<SearchTarget>,
     pub(super) scratch: tempfile::TempDir,
     pub(super) bench: Arc<Evaluator>,
     pub(super) started: Instant,
@@ -61,7 +61,7 @@ pub(super) struct Run<'a> {
     pub(super) began: Instant,
     pub(super) next_id: u64,
     pub(super) evaluated: usize,
-    pub(super) refusals: Refusals,
+    pub(super) refusals: RefusalCache,
     /// Number of candidates that were not judged because an earlier search saw them refused.
     pub(super) remembered: usize,
     /// Number of candidates that were not run because another one had the same machine code.
@@ -70,7 +70,7 @@ pub(super) struct Run<'a> {
     /// Whether the remaining candidates were abandoned.
     pub(super) is_late: bool,
     /// Candidates that were abandoned.
-    pub(super) left_over: Vec<Id>,
+    pub(super) left_over: Vec<CandidateId>,
     /// The reason for which a candidate could not be judged.
     pub(super) undecided: Option<String>,
     pub(super) best: Option<f64>,
@@ -84,20 +84,20 @@ pub(super) struct Run<'a> {
     pub(super) report: Report,
     /// Candidates to be judged again: those under way when the continued run was stopped, and those whose judge
     /// died.
-    pub(super) again: VecDeque<Proposal>,
+    pub(super) queued: VecDeque<PendingCandidate>,
     /// Candidates that were judged twice.
-    pub(super) retried: HashSet<Id>,
+    pub(super) retried: HashSet<CandidateId>,
     pub(super) restarts: usize,
     /// The end of the recovery of restarted processes, during which time does not count; `None` once they have
     /// given a verdict.
     pub(super) recovers: Option<Instant>,
-    pub(super) pause: Pause,
+    pub(super) pause: IdleWait,
     /// Candidates under way, each with a flag that is set when it has lost its point.
-    pub(super) flying: HashMap<Id, Arc<AtomicBool>>,
+    pub(super) in_flight: HashMap<CandidateId, Arc<AtomicBool>>,
     /// Number of candidates judged since the best became faster.
-    pub(super) in_vain: usize,
+    pub(super) since_improvement: usize,
     /// The language models that are asked beside the skills.
-    pub(super) asking: Option<Asking>,
+    pub(super) models: Option<ModelScheduler>,
     /// The reason why no model is asked although one is set.
     pub(super) unasked: Option<String>,
     /// Number of candidates by models that were not run because of what they do.
@@ -108,19 +108,19 @@ pub(super) struct Run<'a> {
 
 /// A message to the loop of the search.
 enum News {
-    Judged(Id, Verdict),
-    Answered(Answer),
+    Judged(CandidateId, Verdict),
+    Answered(CandidateReply),
 }
 
-pub(super) fn optimize(request: &Request, observer: &dyn Observer) -> Result<Outcome, OptimizeError> {
+pub(super) fn optimize(request: &SearchRequest, observer: &dyn Observer) -> Result<SearchOutcome, OptimizeError> {
     let evaluator = &request.settings.evaluator;
-    can_judge(&judge::Elsewhere::from(evaluator))
+    can_judge(&judge::RemoteJudges::from(evaluator))
         .map_err(|reason| failed(format!("optimizing needs a GPU: {reason}")))?;
     let module = Module::build(&syntax::Source::parse(request.text.as_str()));
     let kernels = select_kernels(&module, request)?;
-    let _ticket = my_turn(request, observer)?;
+    let _ticket = wait_in_queue(request, observer)?;
     let waiting = || !observer.cancelled();
-    let within = (&judge::Elsewhere::from(evaluator), &judge::Limits::from(&evaluator.limits));
+    let within = (&judge::RemoteJudges::from(evaluator), &judge::CandidateLimits::from(&evaluator.limits));
     let started = Evaluator::start_beside(&request.python, within, &waiting, || {
         let target = target(request, observer, kernels)?;
         can_turn(request, &module, &target)?;
@@ -131,9 +131,9 @@ pub(super) fn optimize(request: &Request, observer: &dyn Observer) -> Result<Out
     let (bench, target) = started.map_err(stopped)?;
     let scratch = tempfile::tempdir().map_err(|error| failed(format!("cannot make a scratch folder: {error}")))?;
     bench.owns(scratch.path());
-    let refusals = Refusals::of(request, &target.workloads);
-    let (journal, report, earlier) = Earlier::journal(request, &target, &bench.environment())?;
-    let run = Run {
+    let refusals = RefusalCache::of(request, &target.workloads);
+    let (journal, report, earlier) = EarlierPart::journal(request, &target, &bench.environment())?;
+    let run = SearchRun {
         request,
         observer,
         target: Arc::new(target),
@@ -155,14 +155,14 @@ pub(super) fn optimize(request: &Request, observer: &dyn Observer) -> Result<Out
         objections: Vec::new(),
         journal,
         report,
-        again: VecDeque::new(),
+        queued: VecDeque::new(),
         retried: HashSet::new(),
         restarts: 0,
         recovers: None,
-        pause: Pause::new(request.settings.optimize.pause && evaluator.is_here()),
-        flying: HashMap::new(),
-        in_vain: 0,
-        asking: None,
+        pause: IdleWait::new(request.settings.optimize.pause && evaluator.is_here()),
+        in_flight: HashMap::new(),
+        since_improvement: 0,
+        models: None,
         unasked: None,
         screened: 0,
         floor_of_original: None,
@@ -170,40 +170,11 @@ pub(super) fn optimize(request: &Request, observer: &dyn Observer) -> Result<Out
     run.go(earlier)
 }
 
-/// Waits until no earlier search measures on the same devices. There is no waiting without a queue, nor for a pool,
-/// whose GPUs searches share.
-pub(super) fn my_turn(request: &Request, observer: &dyn Observer) -> Result<Option<Ticket>, OptimizeError> {
-    if !request.settings.evaluator.pool.is_empty() {
-        return Ok(None);
-    }
-    let command = &request.settings.evaluator.command;
-    let devices = if !request.settings.evaluator.predict.is_empty() {
-        "nowhere".to_owned()
-    } else if command.is_empty() {
-        "here".to_owned()
-    } else {
-        blake3::hash(command.join("\0").as_bytes()).to_hex()[..16].to_owned()
-    };
-    let ticket = match Ticket::draw(&state_folder().join("queue").join(devices)) {
-        Ok(ticket) => ticket,
-        Err(error) => {
-            tracing::warn!(%error, "searches do not wait for each other");
-            return Ok(None);
-        }
-    };
-    let is_next = ticket.wait(|before| {
-        let others = if before == 1 { "another search".to_owned() } else { format!("{before} other searches") };
-        observer.progress(&Progress::before(format!("waiting for {others}")));
-        !observer.cancelled()
-    });
-    if is_next { Ok(Some(ticket)) } else { Err(OptimizeError::Cancelled) }
-}
-
 /// Checks that something can be changed about the kernels.
 ///
 /// # Errors
 /// Returns an error with the reason when nothing can be changed.
-fn can_turn(request: &Request, module: &Module, target: &Target) -> Result<(), OptimizeError> {
+fn can_turn(request: &SearchRequest, module: &Module, target: &SearchTarget) -> Result<(), OptimizeError> {
     let (name, workload) = (&target.name, &target.workloads[0]);
     if target.is_new() {
         return Ok(());
@@ -211,7 +182,7 @@ fn can_turn(request: &Request, module: &Module, target: &Target) -> Result<(), O
     if target.kernels.iter().all(|kernel| module.kernel(kernel).is_none()) {
         return Err(failed("the kernel is defined twice or under a condition"));
     }
-    if workload.source == Source::Launch && numbers_of_comment(&request.text, workload).is_none() {
+    if workload.source == WorkloadSource::Launch && numbers_of_comment(&request.text, workload).is_none() {
         let what = format!("`{name}` was recorded as a launch by itself, of which nothing can be turned; {DESCRIBE}");
         return Err(failed(what));
     }
@@ -225,14 +196,14 @@ fn can_turn(request: &Request, module: &Module, target: &Target) -> Result<(), O
 }
 
 /// Creates a search; `None` where nothing can be changed.
-fn search<'a>(request: &'a Request, target: &'a Target, triton: &str) -> Option<Search<'a>> {
+fn search<'a>(request: &'a SearchRequest, target: &'a SearchTarget, triton: &str) -> Option<SearchState<'a>> {
     let settings = &request.settings.optimize;
     let (kernels, calls) = (target.kernels.as_slice(), &target.workloads[..target.workloads.len().min(SEARCHED)]);
     let (search, rewrites, shared) = (&settings.search, settings.rewrites, &target.shared);
     let (original, asks_models) = (request.text.as_str(), request.settings.model.is_asked() && rewrites);
-    let target = triton.parse().map_or_else(|_| api::Target::newest(), api::Target::of);
-    Search::new(
-        Field { original, kernels, calls, settings: search, rewrites, target, shared },
+    let target = triton.parse().map_or_else(|_| api::TritonTarget::newest(), api::TritonTarget::of);
+    SearchState::new(
+        SearchSpace { original, kernels, calls, settings: search, rewrites, target, shared },
         settings.seed,
         asks_models,
     )
@@ -245,10 +216,10 @@ fn judged_or_not(judge: impl FnOnce() -> Verdict) -> Verdict {
 }
 
 /// The result that a reason of refusal amounts to.
-pub(super) fn fate(reason: Reason) -> Fate {
+pub(super) fn result_of(reason: Reason) -> CandidateResult {
     match reason {
-        Reason::Load | Reason::Compile | Reason::Screen => Fate::Uncompiled,
-        _ => Fate::Wrong,
+        Reason::Load | Reason::Compile | Reason::Screen => CandidateResult::Uncompiled,
+        _ => CandidateResult::Wrong,
     }
 }
 
@@ -256,23 +227,23 @@ pub(super) fn failed(message: impl Into<String>) -> OptimizeError {
     OptimizeError::Failed(message.into())
 }
 
-impl Run<'_> {
-    fn go(mut self, earlier: Option<Earlier>) -> Result<Outcome, OptimizeError> {
+impl SearchRun<'_> {
+    fn go(mut self, earlier: Option<EarlierPart>) -> Result<SearchOutcome, OptimizeError> {
         let original = self.write("original", &self.request.text)?;
         let (request, target) = (self.request, Arc::clone(&self.target));
         let triton = self.bench.environment().triton.clone();
         let mut search = search(request, &target, &triton).ok_or_else(|| failed("nothing can be turned any more"))?;
         // Predictions teach nothing.
         if request.settings.evaluator.predict.is_empty() {
-            search.memory = Memory::of(request, &target.kernels, &self.bench.environment().device);
+            search.memory = SearchLessons::of(request, &target.kernels, &self.bench.environment().device);
         }
         if let Some(earlier) = earlier {
             self.restore(earlier, &mut search)?;
         }
-        self.observer.noted(&self.report, Changed::All);
+        self.observer.noted(&self.report, ReportChange::All);
         self.find_models();
         let searched = self.search(&original, &mut search);
-        self.note_costs();
+        self.record_costs();
         searched?;
         let offer = self.confirm_best(&original, &search)?;
         let outcome = self.outcome(offer, &search);
@@ -294,7 +265,7 @@ impl Run<'_> {
         self.started.elapsed().as_secs_f64() / self.request.settings.optimize.budget.max(1.0)
     }
 
-    pub(super) fn tell(&self, message: String) {
+    pub(super) fn report_message(&self, message: String) {
         let budget = self.request.settings.optimize.budget;
         self.observer.progress(&Progress {
             message,
@@ -306,7 +277,7 @@ impl Run<'_> {
     }
 
     /// Keeps the device busy until the search's share of the budget is spent or nothing is left to try.
-    fn search(&mut self, original: &Path, search: &mut Search<'_>) -> Result<(), OptimizeError> {
+    fn search(&mut self, original: &Path, search: &mut SearchState<'_>) -> Result<(), OptimizeError> {
         let parallel = match self.request.settings.optimize.parallel {
             0 => self.bench.at_once(),
             set => set,
@@ -314,11 +285,11 @@ impl Run<'_> {
         let (sender, news) = channel();
         let is_over = &AtomicBool::new(false);
         std::thread::scope(|scope| {
-            let _ends = (SetAtEnd(is_over), self.asking.as_ref().map(|asking| asking.stops_at_end()));
-            self.tell("exploring".to_owned());
+            let _ends = (SetOnDrop(is_over), self.models.as_ref().map(|asking| asking.stops_at_end()));
+            self.report_message("exploring".to_owned());
             // `ahead` is the generation of processes that the reference results were prefetched by, since they may
             // be restarted.
-            let (mut ahead, mut pace) = (None, Pace::default());
+            let (mut ahead, mut pace) = (None, StragglerDetector::default());
             let counted = self.count(scope, original, is_over)?;
             loop {
                 if let Ok(profiles) = counted.try_recv() {
@@ -328,20 +299,20 @@ impl Run<'_> {
                     self.is_late = true;
                     self.bench.leave();
                 }
-                let waits = !self.is_late && (self.waits(self.flying.is_empty()) || self.rests());
-                if ahead != Some(self.restarts) && !waits && !self.is_late && self.will_offer() {
+                let waits = !self.is_late && (self.waits(self.in_flight.is_empty()) || self.rests());
+                if ahead != Some(self.restarts) && !waits && !self.is_late && self.is_offer_likely() {
                     ahead = Some(self.restarts);
                     let task = self.task(original, &self.request.text, Effort::default(), usize::MAX)?;
                     let bench = Arc::clone(&self.bench);
-                    scope.spawn(move || bench.go_ahead(&task, &|| !is_over.load(Ordering::Relaxed)));
+                    scope.spawn(move || bench.prefetch(&task, &|| !is_over.load(Ordering::Relaxed)));
                 }
-                let asked = self.asking.as_ref().map_or(0, |asking| asking.flying);
-                if self.is_late || self.flying.is_empty() && !self.goes_on(0) {
+                let asked = self.models.as_ref().map_or(0, |asking| asking.in_flight);
+                if self.is_late || self.in_flight.is_empty() && !self.goes_on(0) {
                     self.stop_asking();
                 } else if !waits
                     // A model may be faster than the judge, and each reply costs.
-                    && self.again.len() < 2 * parallel
-                    && self.goes_on(self.flying.len() + asked + self.again.len())
+                    && self.queued.len() < 2 * parallel
+                    && self.goes_on(self.in_flight.len() + asked + self.queued.len())
                     && let Some((operators, question)) = self.question(search)
                 {
                     let sender = sender.clone();
@@ -349,23 +320,28 @@ impl Run<'_> {
                     continue;
                 }
                 let places = pace.places(parallel);
-                while self.flying.len() < places && !waits && self.goes_on(self.flying.len()) {
-                    let Some(Proposal { id, text }) = self.next(search) else { break };
-                    if let Some((fate, refused)) = self.was_refused(&text) {
+                while self.in_flight.len() < places && !waits && self.goes_on(self.in_flight.len()) {
+                    let Some(PendingCandidate { id, text }) = self.next(search) else { break };
+                    if let Some((fate, refused)) = self.earlier_refusal(&text) {
                         if let Some((Reason::Compile, evidence)) = &refused {
-                            self.may_be_mended(search, id, evidence);
+                            self.queue_repair(search, id, evidence);
                         }
-                        self.came(id, fate, refused, Seen { remembered: true, ..Seen::default() });
+                        self.record_judged(
+                            id,
+                            fate,
+                            refused,
+                            ResumedCandidate { remembered: true, ..ResumedCandidate::default() },
+                        );
                         self.finish(search, id, fate);
                         continue;
                     }
                     let effort = Effort {
                         thorough: false,
                         sanitizer: None,
-                        rough: ROUGH_PAIRS,
+                        first_pairs: ROUGH_PAIRS,
                         full: FULL_PAIRS,
                         contender: self.best.unwrap_or(1.0) * 0.95,
-                        twins: true,
+                        reuse_timings: true,
                         // For a function without kernels, it matters at once whether the written kernels do the
                         // work.
                         brief: !self.target.is_new(),
@@ -374,24 +350,25 @@ impl Run<'_> {
                         ..Effort::default()
                     };
                     let task = self.task(original, &text, effort, SEARCHED)?;
-                    self.flying.insert(id, Arc::clone(&task.unwanted));
+                    self.in_flight.insert(id, Arc::clone(&task.unwanted));
                     let (bench, sender) = (Arc::clone(&self.bench), sender.clone());
                     scope.spawn(move || sender.send(Box::new(News::Judged(id, judged_or_not(|| bench.judge(&task))))));
-                    pace.begins(id);
+                    pace.start(id);
                 }
-                if self.flying.len() + asked == 0 && !(self.goes_on(0) && (waits || !self.is_late && self.may_ask())) {
+                if self.in_flight.len() + asked == 0 && !(self.goes_on(0) && (waits || !self.is_late && self.may_ask()))
+                {
                     break;
                 }
                 match news.recv_timeout(GLANCE).map(|news| *news) {
                     Ok(News::Judged(id, verdict)) => {
-                        pace.ends(id, self.is_recalled(id));
+                        pace.finish(id, self.is_recalled(id));
                         self.judged(search, id, verdict);
                     }
-                    Ok(News::Answered(answer)) => self.answered(search, answer),
+                    Ok(News::Answered(answer)) => self.take_reply(search, answer),
                     Err(_) => {}
                 }
                 let ends_now = self.spent() > ABANDON_SHARE || self.ends_at_floor(0);
-                if ends_now || !self.goes_on(self.flying.len()) && pace.leaves_stragglers() {
+                if ends_now || !self.goes_on(self.in_flight.len()) && pace.has_only_stragglers() {
                     // Candidates that still compile would take cores and the device from the confirming
                     // measurement.
                     self.is_late = true;
@@ -426,28 +403,28 @@ impl Run<'_> {
     /// How many candidates may share a process: one if models are asked, so that each candidate of a model, and
     /// each one made from it, has a process of its own.
     fn series(&self) -> usize {
-        if self.asking.is_some() { 1 } else { self.request.settings.optimize.search.series }
+        if self.models.is_some() { 1 } else { self.request.settings.optimize.search.series }
     }
 
     /// The next candidate to judge.
-    fn next(&mut self, search: &mut Search<'_>) -> Option<Proposal> {
-        if let Some(again) = self.again.pop_front() {
+    fn next(&mut self, search: &mut SearchState<'_>) -> Option<PendingCandidate> {
+        if let Some(again) = self.queued.pop_front() {
             return Some(again);
         }
-        if self.asking.as_ref().is_some_and(|asking| !asking.lets_skills()) {
+        if self.models.as_ref().is_some_and(|asking| !asking.is_skill_next()) {
             return None;
         }
-        let choice = if self.chooses() { search.choose() } else { None };
+        let choice = if self.chooses() { search.propose_choice() } else { None };
         // When the skills have no proposal, a choice may still be made from the known candidates.
-        let proposal = choice.or_else(|| search.propose()).or_else(|| search.choose());
+        let proposal = choice.or_else(|| search.propose()).or_else(|| search.propose_choice());
         // With fewer candidates under way their verdicts come soon. If models are asked, they can propose instead.
-        let guesses = self.flying.len() >= MANY && self.asking.is_none();
+        let guesses = self.in_flight.len() >= MANY && self.models.is_none();
         let proposal = proposal.or_else(|| if guesses { search.propose_ahead() } else { None });
-        if let Some(asking) = &mut self.asking {
-            asking.skilled(proposal.as_ref().map(|proposal| proposal.text.as_str()));
+        if let Some(asking) = &mut self.models {
+            asking.note_skill_result(proposal.as_ref().map(|proposal| proposal.text.as_str()));
         }
         let proposal = proposal?;
-        self.note(&Entry::Made(search.made(proposal.id)));
+        self.record(&JournalEntry::Made(search.made_record(proposal.id)));
         Some(proposal)
     }
 
@@ -456,7 +433,9 @@ impl Run<'_> {
         let needed = self.target.needed();
         let of = (self.target.workloads[0].entry.as_str(), needed.as_slice());
         match Operators::open(self.request, of, &self.journal.run, self.observer) {
-            Ok(operators) => self.asking = operators.map(|operators| Asking::new(operators, &self.request.text)),
+            Ok(operators) => {
+                self.models = operators.map(|operators| ModelScheduler::new(operators, &self.request.text))
+            }
             Err(why) => self.unasked = Some(why),
         }
     }
@@ -487,13 +466,13 @@ impl Run<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use judge::Outcome as Judged;
+    use judge::Outcome;
 
     /// The search counts results to know what is under way; it once waited forever for a thread that had panicked.
     #[test]
     fn whoever_waits_for_a_verdict_gets_one() {
         let broken = judged_or_not(|| std::panic::resume_unwind(Box::new("on purpose")));
-        assert!(matches!(broken.outcome, Judged::Undecided { why } if why.contains("broke off")));
-        assert!(judged_or_not(|| Verdict { outcome: Judged::Accepted, ..Verdict::undecided("") }).is_accepted());
+        assert!(matches!(broken.outcome, Outcome::Undecided { why } if why.contains("broke off")));
+        assert!(judged_or_not(|| Verdict { outcome: Outcome::Accepted, ..Verdict::undecided("") }).is_accepted());
     }
 }

@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use judge::statistics::median;
-use judge::{Claim, Counted, Figures, JudgedOn, Measured, is_predicted, is_stand_in};
-use protocol::Environment;
+use judge::{Claim, Counted, JudgedOn, Measured, TimingSummary, is_predicted, is_stand_in};
+use protocol::RuntimeVersions;
 
 /// A candidate whose speedup on one call is below this counts as slower, whatever it gains on others.
 pub(super) const SLOWER: f64 = 0.98;
@@ -14,8 +14,8 @@ const LEAST_PREDICTED: f64 = 1.05;
 const MEMORY_BOUND: f64 = 0.5;
 
 /// Whether a candidate was not measured because another one has its machine code.
-pub(super) fn is_twin(measured: &[Measured]) -> bool {
-    !measured.is_empty() && measured.iter().all(|one| one.twin)
+pub(super) fn has_same_code(measured: &[Measured]) -> bool {
+    !measured.is_empty() && measured.iter().all(|one| one.same_code)
 }
 
 /// A speedup with its interval and the conditions it was measured under.
@@ -74,7 +74,7 @@ pub struct CallSpeedup {
 
 impl Speedup {
     /// The speedup that may be claimed from a measurement, or the reason why it is no offer.
-    pub(super) fn believed(measured: &[Measured], environment: &Environment) -> Result<Self, String> {
+    pub(super) fn credible(measured: &[Measured], environment: &RuntimeVersions) -> Result<Self, String> {
         if let Some(gpu) = is_predicted(&environment.device) {
             return Self::predicted(measured, gpu, environment);
         }
@@ -107,7 +107,7 @@ impl Speedup {
     }
 
     /// The speedup that a model predicts for a GPU, or the reason why it is of no interest.
-    fn predicted(measured: &[Measured], gpu: &str, environment: &Environment) -> Result<Self, String> {
+    fn predicted(measured: &[Measured], gpu: &str, environment: &RuntimeVersions) -> Result<Self, String> {
         let ratio = rough(measured);
         if ratio < LEAST_PREDICTED {
             return Err(format!("the model does not tell it from the original ({ratio:.2}×)"));
@@ -177,7 +177,7 @@ impl CallSpeedup {
             interval: [claim.ratio.low, claim.ratio.high],
             before_ms: claim.times.0,
             after_ms: claim.times.1,
-            floor_share: Figures::of(measured).floor_share,
+            floor_share: TimingSummary::of(measured).floor_share,
             counted: measured.counted,
         })
     }
@@ -232,7 +232,7 @@ fn times(before: f64, after: f64) -> String {
     format!("{before:.digits$} → {after:.digits$} {unit}")
 }
 
-fn conditions(measured: &[Measured], environment: &Environment) -> String {
+fn conditions(measured: &[Measured], environment: &RuntimeVersions) -> String {
     let torch = match environment.torch.as_str() {
         "" => "no torch".to_owned(),
         version => format!("torch {version}"),
@@ -248,7 +248,7 @@ fn conditions(measured: &[Measured], environment: &Environment) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use protocol::Environment;
+    use protocol::RuntimeVersions;
 
     fn measured(original: f64, candidate: f64, count: u64) -> Measured {
         let pairs = (0..100).map(|at| (original * (1.0 + 0.001 * f64::from(at % 7)), candidate)).collect();
@@ -257,10 +257,10 @@ mod tests {
 
     #[test]
     fn what_is_offered_says_by_how_much_on_what() {
-        let device = Environment { device: "NVIDIA H200".to_owned(), ..Environment::default() };
+        let device = RuntimeVersions { device: "NVIDIA H200".to_owned(), ..RuntimeVersions::default() };
         let mut one = measured(0.225, 0.123, 3);
         one.floor.measured = Some(0.118);
-        let speedup = Speedup::believed(&[one], &device).unwrap();
+        let speedup = Speedup::credible(&[one], &device).unwrap();
         let label = "1.83× faster: 226 → 123 µs, 95 % 1.83–1.84, NVIDIA H200, 52 → 96 % of memory bandwidth";
         assert_eq!(speedup.label(), label);
         assert_eq!((speedup.pairs, speedup.calls.len()), (100, 1));
@@ -269,13 +269,13 @@ mod tests {
 
     #[test]
     fn what_is_slower_somewhere_is_not_offered() {
-        let device = Environment::default();
+        let device = RuntimeVersions::default();
         let both = [measured(2.0, 1.0, 9), measured(1.0, 1.1, 1)];
-        let why = Speedup::believed(&both, &device).unwrap_err();
+        let why = Speedup::credible(&both, &device).unwrap_err();
         assert_eq!(why, "f(float32[1]) is slower (0.91×)");
         assert!(rough(&both) < 1.0, "{}", rough(&both));
         let both = [measured(2.0, 1.0, 9), measured(1.0, 1.0, 1)];
-        let speedup = Speedup::believed(&both, &device).unwrap();
+        let speedup = Speedup::credible(&both, &device).unwrap();
         assert!((speedup.before_ms - 1.9).abs() < 0.02 && (speedup.after_ms - 1.0).abs() < 0.02, "{speedup:?}");
         assert!((rough(&both) - 1.9).abs() < 0.02);
         assert!(speedup.conditions.contains("f(float32[9]) and 1 other calls"), "{}", speedup.conditions);

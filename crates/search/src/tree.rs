@@ -5,21 +5,21 @@
 //! judgement count as visits without reward, so that selections made in parallel spread over the tree.
 
 use serde::{Deserialize, Serialize};
-pub(crate) use transform::Step;
+pub(crate) use transform::StepSize;
 
-use base::rng::Chance;
+use base::rng::Rng;
 use config::SearchSettings;
 
 /// The number of a node, which is its index in [`Tree::nodes`].
-pub(super) type Id = usize;
+pub(super) type CandidateId = usize;
 
 /// The root, which holds no candidate; its children are new beginnings.
-pub(super) const ROOT: Id = 0;
+pub(super) const ROOT: CandidateId = 0;
 
 /// The result of judging a candidate.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(super) enum Fate {
+pub(super) enum CandidateResult {
     /// It does not compile.
     Uncompiled,
     /// It compiles, but its results are wrong.
@@ -30,12 +30,12 @@ pub(super) enum Fate {
 
 /// A node of the tree.
 #[derive(Clone, Debug)]
-pub(super) struct Node {
-    pub(super) parent: Id,
-    pub(super) step: Step,
-    pub(super) children: Vec<Id>,
+pub(super) struct TreeNode {
+    pub(super) parent: CandidateId,
+    pub(super) step: StepSize,
+    pub(super) children: Vec<CandidateId>,
     /// `None` while it is being judged.
-    pub(super) fate: Option<Fate>,
+    pub(super) result: Option<CandidateResult>,
     /// Number, sum and maximum of the rewards of this node and all nodes below it.
     visits: usize,
     total: f64,
@@ -43,16 +43,16 @@ pub(super) struct Node {
     /// Number of nodes under judgement in this subtree, this node included.
     pending: usize,
     /// Steps for which the skills have no proposal left.
-    spent: Vec<Step>,
+    spent: Vec<StepSize>,
     /// Steps that a model is being asked for.
-    asked: Vec<Step>,
+    asked: Vec<StepSize>,
     /// Whether the node is excluded from further steps.
     closed: bool,
 }
 
 /// The kind of proposer that makes a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum By {
+pub(super) enum Proposer {
     /// The built-in skills, which may run out of proposals.
     Skills,
     /// A language model.
@@ -62,17 +62,17 @@ pub(super) enum By {
 /// All candidates of a search, as a tree.
 #[derive(Clone, Debug)]
 pub(super) struct Tree {
-    nodes: Vec<Node>,
+    nodes: Vec<TreeNode>,
     settings: SearchSettings,
 }
 
 /// The reward of a candidate: 0 when it does not compile, more when it compiles, and more again, growing with the
 /// speedup, when it is correct.
-pub(super) fn reward(fate: Fate, settings: &SearchSettings) -> f64 {
+pub(super) fn reward(fate: CandidateResult, settings: &SearchSettings) -> f64 {
     match fate {
-        Fate::Uncompiled => 0.0,
-        Fate::Wrong => settings.reward_compiled,
-        Fate::Right(speedup) => {
+        CandidateResult::Uncompiled => 0.0,
+        CandidateResult::Wrong => settings.reward_compiled,
+        CandidateResult::Right(speedup) => {
             let (least, most) = (settings.least_speedup, settings.most_speedup);
             let share = (speedup.clamp(least, most) - least) / (most - least);
             settings.reward_right + (settings.reward_most - settings.reward_right) * share
@@ -80,44 +80,44 @@ pub(super) fn reward(fate: Fate, settings: &SearchSettings) -> f64 {
     }
 }
 
-impl Node {
-    fn new(parent: Id, step: Step) -> Self {
+impl TreeNode {
+    fn new(parent: CandidateId, step: StepSize) -> Self {
         let (children, spent, asked) = Default::default();
-        let (visits, pending, total, greatest, fate, closed) = Default::default();
-        Self { parent, step, children, fate, visits, total, greatest, pending, spent, asked, closed }
+        let (visits, pending, total, greatest, result, closed) = Default::default();
+        Self { parent, step, children, result, visits, total, greatest, pending, spent, asked, closed }
     }
 
     /// The speedup over the original, if the candidate is correct.
     pub(super) fn speedup(&self) -> Option<f64> {
-        if let Some(Fate::Right(speedup)) = self.fate { Some(speedup) } else { None }
+        if let Some(CandidateResult::Right(speedup)) = self.result { Some(speedup) } else { None }
     }
 }
 
 impl Tree {
     pub(super) fn new(settings: &SearchSettings) -> Self {
-        Self { nodes: vec![Node::new(ROOT, Step::Large)], settings: settings.clone() }
+        Self { nodes: vec![TreeNode::new(ROOT, StepSize::Large)], settings: settings.clone() }
     }
 
     /// Number of nodes, the root included; this is the number that the next node gets.
-    pub(super) fn len(&self) -> Id {
+    pub(super) fn len(&self) -> CandidateId {
         self.nodes.len()
     }
 
-    pub(super) fn node(&self, id: Id) -> &Node {
+    pub(super) fn node(&self, id: CandidateId) -> &TreeNode {
         &self.nodes[id]
     }
 
     /// All correct candidates with their speedups, the fastest first.
-    pub(super) fn ranked(&self) -> Vec<(Id, f64)> {
+    pub(super) fn ranked(&self) -> Vec<(CandidateId, f64)> {
         let all = self.nodes.iter().enumerate();
-        let mut right: Vec<(Id, f64)> = all.filter_map(|(id, node)| Some((id, node.speedup()?))).collect();
+        let mut right: Vec<(CandidateId, f64)> = all.filter_map(|(id, node)| Some((id, node.speedup()?))).collect();
         right.sort_by(|one, other| other.1.total_cmp(&one.1).then(one.0.cmp(&other.0)));
         right
     }
 
     /// Selects the node to continue from and the kind of step; `None` when no node has a step left for this
     /// proposer.
-    pub(super) fn select(&self, by: By, chance: &mut Chance) -> Option<(Id, Step)> {
+    pub(super) fn select(&self, by: Proposer, chance: &mut Rng) -> Option<(CandidateId, StepSize)> {
         let mut at = ROOT;
         loop {
             let below = self.best_child(at, by);
@@ -132,62 +132,62 @@ impl Tree {
     }
 
     /// The kind of step to make from a node: large with probability `settings.large` where both are possible.
-    fn step(&self, at: Id, by: By, chance: &mut Chance) -> Option<Step> {
-        let is_open = |step: Step| self.is_open(at, step, by);
-        let wants_large = chance.share() < self.settings.large;
-        match (is_open(Step::Small), is_open(Step::Large)) {
-            (true, true) => Some(if wants_large { Step::Large } else { Step::Small }),
-            (true, false) => Some(Step::Small),
-            (false, true) => Some(Step::Large),
+    fn step(&self, at: CandidateId, by: Proposer, chance: &mut Rng) -> Option<StepSize> {
+        let is_open = |step: StepSize| self.is_open(at, step, by);
+        let wants_large = chance.uniform() < self.settings.large;
+        match (is_open(StepSize::Small), is_open(StepSize::Large)) {
+            (true, true) => Some(if wants_large { StepSize::Large } else { StepSize::Small }),
+            (true, false) => Some(StepSize::Small),
+            (false, true) => Some(StepSize::Large),
             (false, false) => None,
         }
     }
 
     /// Whether this kind of step may be made from a node.
-    fn is_open(&self, at: Id, step: Step, by: By) -> bool {
+    fn is_open(&self, at: CandidateId, step: StepSize, by: Proposer) -> bool {
         let node = &self.nodes[at];
-        if node.closed || by == By::Skills && node.spent.contains(&step) || at != ROOT && node.fate.is_none() {
+        if node.closed || by == Proposer::Skills && node.spent.contains(&step) || at != ROOT && node.result.is_none() {
             return false;
         }
         match step {
-            Step::Large => true,
-            Step::Small => at != ROOT && self.has_small_left(at),
+            StepSize::Large => true,
+            StepSize::Small => at != ROOT && self.has_small_left(at),
         }
     }
 
     /// Whether a node has made fewer small steps than it may. Steps under judgement and steps that a model is asked
     /// for count as well.
-    fn has_small_left(&self, at: Id) -> bool {
+    fn has_small_left(&self, at: CandidateId) -> bool {
         let node = &self.nodes[at];
         let steps = node.children.iter().map(|&child| self.nodes[child].step).chain(node.asked.iter().copied());
-        steps.filter(|step| *step == Step::Small).count() < self.settings.small_steps
+        steps.filter(|step| *step == StepSize::Small).count() < self.settings.small_steps
     }
 
-    fn can_expand(&self, at: Id, by: By) -> bool {
-        self.is_open(at, Step::Small, by) || self.is_open(at, Step::Large, by)
+    fn can_expand(&self, at: CandidateId, by: Proposer) -> bool {
+        self.is_open(at, StepSize::Small, by) || self.is_open(at, StepSize::Large, by)
     }
 
     /// Whether a node in this subtree can be expanded.
-    fn is_alive(&self, at: Id, by: By) -> bool {
+    fn is_alive(&self, at: CandidateId, by: Proposer) -> bool {
         self.can_expand(at, by) || self.nodes[at].children.iter().any(|&child| self.is_alive(child, by))
     }
 
     /// The value of a node: a blend of the greatest and the mean reward, where pending nodes count as visits
     /// without reward.
-    fn value(&self, at: Id) -> f64 {
+    fn value(&self, at: CandidateId) -> f64 {
         let node = &self.nodes[at];
         let visits = (node.visits + node.pending).max(1) as f64;
         self.settings.greatest * node.greatest + (1.0 - self.settings.greatest) * node.total / visits
     }
 
-    fn visits(&self, at: Id) -> f64 {
+    fn visits(&self, at: CandidateId) -> f64 {
         (self.nodes[at].visits + self.nodes[at].pending).max(1) as f64
     }
 
     /// The child with the best upper confidence bound, with its score; children under judgement are left out.
-    fn best_child(&self, at: Id, by: By) -> Option<(f64, Id)> {
+    fn best_child(&self, at: CandidateId, by: Proposer) -> Option<(f64, CandidateId)> {
         let around = self.visits(at).ln();
-        let is_open = |child: Id| self.nodes[child].fate.is_some() && self.is_alive(child, by);
+        let is_open = |child: CandidateId| self.nodes[child].result.is_some() && self.is_alive(child, by);
         let open = self.nodes[at].children.iter().filter(|&&child| is_open(child));
         let scored = open.map(|&child| {
             (self.value(child) + self.settings.exploration * (around / self.visits(child)).sqrt(), child)
@@ -195,36 +195,38 @@ impl Tree {
         // Of equal scores, the first child wins.
         scored.fold(
             None,
-            |best: Option<(f64, Id)>, one| if best.is_none_or(|best| one.0 > best.0) { Some(one) } else { best },
+            |best: Option<(f64, CandidateId)>, one| {
+                if best.is_none_or(|best| one.0 > best.0) { Some(one) } else { best }
+            },
         )
     }
 
     /// Candidates under judgement from which a small step may be made as if they were correct. A candidate that was
     /// itself made this way is left out, since most of its steps would be wasted.
-    pub(super) fn open_ahead(&self) -> Vec<Id> {
-        let is_open = |&id: &Id| {
+    pub(super) fn open_ahead(&self) -> Vec<CandidateId> {
+        let is_open = |&id: &CandidateId| {
             let node = &self.nodes[id];
             let parent = &self.nodes[node.parent];
-            node.fate.is_none()
+            node.result.is_none()
                 && parent.children.contains(&id)
-                && (node.parent == ROOT || parent.fate.is_some())
+                && (node.parent == ROOT || parent.result.is_some())
                 && !node.closed
-                && !node.spent.contains(&Step::Small)
+                && !node.spent.contains(&StepSize::Small)
                 && self.has_small_left(id)
         };
         (ROOT + 1..self.nodes.len()).filter(is_open).collect()
     }
 
     /// Children of a refused candidate that are still being judged and have lost their point.
-    pub(super) fn lost(&self, id: Id) -> Vec<Id> {
+    pub(super) fn pending_descendants(&self, id: CandidateId) -> Vec<CandidateId> {
         let node = &self.nodes[id];
-        let is_bad = matches!(node.fate, Some(Fate::Uncompiled | Fate::Wrong));
-        let is_flying = |&child: &Id| is_bad && self.nodes[child].fate.is_none();
+        let is_bad = matches!(node.result, Some(CandidateResult::Uncompiled | CandidateResult::Wrong));
+        let is_flying = |&child: &CandidateId| is_bad && self.nodes[child].result.is_none();
         node.children.iter().copied().filter(is_flying).collect()
     }
 
     /// The score of expanding a node; `None` where it cannot be expanded.
-    fn expansion(&self, at: Id, by: By) -> Option<f64> {
+    fn expansion(&self, at: CandidateId, by: Proposer) -> Option<f64> {
         if !self.can_expand(at, by) {
             return None;
         }
@@ -239,18 +241,18 @@ impl Tree {
     }
 
     /// Excludes a node from further steps, because its text is no basis for other candidates.
-    pub(super) fn close(&mut self, id: Id) {
+    pub(super) fn close(&mut self, id: CandidateId) {
         self.nodes[id].closed = true;
     }
 
     /// Notes that a model is being asked for a step. Until it answers, the place counts as under judgement.
-    pub(super) fn ask(&mut self, at: Id, step: Step) {
+    pub(super) fn ask(&mut self, at: CandidateId, step: StepSize) {
         self.nodes[at].asked.push(step);
         self.path(at).into_iter().for_each(|above| self.nodes[above].pending += 1);
     }
 
     /// Notes that the model has answered, or will not answer.
-    pub(super) fn answered(&mut self, at: Id, step: Step) {
+    pub(super) fn finish_model_step(&mut self, at: CandidateId, step: StepSize) {
         let asked = &mut self.nodes[at].asked;
         if let Some(place) = asked.iter().position(|one| *one == step) {
             asked.swap_remove(place);
@@ -259,14 +261,14 @@ impl Tree {
     }
 
     /// Notes that the skills have no proposal left for a step.
-    pub(super) fn spend(&mut self, at: Id, step: Step) {
+    pub(super) fn spend(&mut self, at: CandidateId, step: StepSize) {
         self.nodes[at].spent.push(step);
     }
 
     /// Adds a candidate that is about to be judged.
-    pub(super) fn begin(&mut self, parent: Id, step: Step) -> Id {
+    pub(super) fn begin(&mut self, parent: CandidateId, step: StepSize) -> CandidateId {
         let id = self.nodes.len();
-        self.nodes.push(Node::new(parent, step));
+        self.nodes.push(TreeNode::new(parent, step));
         self.nodes[parent].children.push(id);
         for above in self.path(id) {
             self.nodes[above].pending += 1;
@@ -275,9 +277,9 @@ impl Tree {
     }
 
     /// Records the result of a candidate and passes its reward up to the root.
-    pub(super) fn finish(&mut self, id: Id, fate: Fate) {
+    pub(super) fn finish(&mut self, id: CandidateId, fate: CandidateResult) {
         let reward = reward(fate, &self.settings);
-        self.nodes[id].fate = Some(fate);
+        self.nodes[id].result = Some(fate);
         for above in self.path(id) {
             let node = &mut self.nodes[above];
             (node.pending, node.visits) = (node.pending - 1, node.visits + 1);
@@ -286,7 +288,7 @@ impl Tree {
     }
 
     /// Removes a candidate that could not be judged through no fault of its own.
-    pub(super) fn forget(&mut self, id: Id) {
+    pub(super) fn forget(&mut self, id: CandidateId) {
         for above in self.path(id) {
             self.nodes[above].pending -= 1;
         }
@@ -300,7 +302,7 @@ impl Tree {
     }
 
     /// The node and its ancestors, the root last.
-    pub(super) fn path(&self, id: Id) -> Vec<Id> {
+    pub(super) fn path(&self, id: CandidateId) -> Vec<CandidateId> {
         let mut path = vec![id];
         let mut at = id;
         while at != ROOT {
@@ -312,9 +314,9 @@ impl Tree {
 
     /// The start of a node's component: the large step from which the node follows by small steps. For nodes below
     /// no large step it is the root.
-    pub(super) fn component(&self, id: Id) -> Id {
+    pub(super) fn component(&self, id: CandidateId) -> CandidateId {
         let mut at = id;
-        while at != ROOT && self.nodes[at].step == Step::Small {
+        while at != ROOT && self.nodes[at].step == StepSize::Small {
             at = self.nodes[at].parent;
         }
         at
@@ -322,7 +324,7 @@ impl Tree {
 
     /// The nodes that a small step takes into account: those from the last large step on, at most `settings.memory`
     /// of them, the latest last.
-    pub(super) fn branch(&self, id: Id) -> Vec<Id> {
+    pub(super) fn branch(&self, id: CandidateId) -> Vec<CandidateId> {
         let from = self.component(id);
         let mut branch = self.path(id);
         branch.truncate(branch.iter().position(|&at| at == from).map_or(0, |at| at + 1));
@@ -332,8 +334,8 @@ impl Tree {
     }
 
     /// The fastest correct candidate of each component, as (start of the component, candidate, speedup).
-    pub(super) fn best_of_components(&self) -> Vec<(Id, Id, f64)> {
-        let mut best: Vec<(Id, Id, f64)> = Vec::new();
+    pub(super) fn best_of_components(&self) -> Vec<(CandidateId, CandidateId, f64)> {
+        let mut best: Vec<(CandidateId, CandidateId, f64)> = Vec::new();
         for (id, speedup) in self.ranked() {
             let component = self.component(id);
             if best.iter().all(|(of, ..)| *of != component) {

@@ -7,7 +7,7 @@ use rusqlite::{Connection, Row, params};
 use base::clock::now_milliseconds;
 use model::api::TritonError;
 
-use super::texts::{self, LONGEST};
+use super::compressed_texts::{self, LONGEST};
 use super::{Store, StoreError};
 
 /// The greatest number of failures that are kept, plus up to [`SLACK`]; the oldest are deleted first.
@@ -26,13 +26,13 @@ const SELECT: &str =
 
 /// A kernel that Triton rejected, with its error.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Failure {
+pub struct RefusedKernel {
     /// The text of a file that can be compiled again: the kernel, what it needs, and a comment with its signature.
     pub text: String,
     /// The name of the kernel's function.
     pub kernel: String,
     /// The most similar file that Triton compiles, if one is known.
-    pub relative: Option<String>,
+    pub nearest_passing: Option<String>,
     /// Triton's error.
     pub error: TritonError,
     /// Where the error is in [`Self::text`]: first byte and end, in bytes.
@@ -49,7 +49,7 @@ pub struct StoredFailure {
     /// The row's id.
     pub id: i64,
     /// The failure.
-    pub failure: Failure,
+    pub failure: RefusedKernel,
     /// How often it occurred.
     pub met: u64,
     /// When it occurred first, in milliseconds since 1970.
@@ -75,7 +75,10 @@ impl Store {
     ///
     /// # Errors
     /// Returns an error when SQLite fails; the transaction is then rolled back.
-    pub fn keep_failures<'f>(&mut self, failures: impl IntoIterator<Item = &'f Failure>) -> Result<usize, StoreError> {
+    pub fn keep_failures<'f>(
+        &mut self,
+        failures: impl IntoIterator<Item = &'f RefusedKernel>,
+    ) -> Result<usize, StoreError> {
         self.transaction(|transaction| {
             let mut added = 0;
             for failure in failures.into_iter().filter(|failure| failure.text.len() <= LONGEST) {
@@ -87,7 +90,7 @@ impl Store {
                     "DELETE FROM failures WHERE id IN (SELECT id FROM failures ORDER BY last, id LIMIT ?1)",
                     [count - FAILURES],
                 )?;
-                texts::sweep(transaction)?;
+                compressed_texts::sweep(transaction)?;
             }
             Ok(added)
         })
@@ -113,8 +116,13 @@ impl Store {
     ///
     /// # Errors
     /// Returns an error when SQLite fails.
-    pub fn newest_failures(&self, signature: &str, triton: &str, most: usize) -> Result<Vec<Failure>, StoreError> {
-        let query = || -> rusqlite::Result<Vec<Failure>> {
+    pub fn newest_failures(
+        &self,
+        signature: &str,
+        triton: &str,
+        most: usize,
+    ) -> Result<Vec<RefusedKernel>, StoreError> {
+        let query = || -> rusqlite::Result<Vec<RefusedKernel>> {
             let mut statement = self
                 .connection
                 .prepare_cached(&format!("{SELECT} WHERE signature = ?1 AND triton = ?2 ORDER BY failures.id DESC"))?;
@@ -149,7 +157,7 @@ impl Store {
     ///
     /// # Errors
     /// Returns an error when SQLite fails.
-    pub fn looked_at(&self, triton: &str) -> Result<HashMap<String, u64>, StoreError> {
+    pub fn learned_counts(&self, triton: &str) -> Result<HashMap<String, u64>, StoreError> {
         let query = || {
             let columns = "SELECT signature, failures FROM looked_at WHERE triton = ?1";
             let mut statement = self.connection.prepare(columns)?;
@@ -163,7 +171,7 @@ impl Store {
     ///
     /// # Errors
     /// Returns an error when SQLite fails.
-    pub fn look_at(&mut self, triton: &str, signatures: &[(String, u64)]) -> Result<(), StoreError> {
+    pub fn set_learned_counts(&mut self, triton: &str, signatures: &[(String, u64)]) -> Result<(), StoreError> {
         self.transaction(|transaction| {
             let keep = "INSERT OR REPLACE INTO looked_at (triton, signature, failures) VALUES (?1, ?2, ?3)";
             let mut statement = transaction.prepare(keep)?;
@@ -183,7 +191,7 @@ impl Store {
             let count =
                 transaction.execute("DELETE FROM failures", [])? + transaction.execute("DELETE FROM accepted", [])?;
             transaction.execute("DELETE FROM looked_at", [])?;
-            texts::sweep(transaction)?;
+            compressed_texts::sweep(transaction)?;
             Ok(count)
         })?;
         self.connection.execute_batch("PRAGMA incremental_vacuum").map_err(|error| self.error(error))?;
@@ -197,7 +205,7 @@ impl Store {
     pub fn keep_accepted<'a>(&mut self, kernels: impl IntoIterator<Item = &'a Accepted>) -> Result<(), StoreError> {
         self.transaction(|transaction| {
             for kernel in kernels.into_iter().filter(|kernel| kernel.text.len() <= LONGEST) {
-                let text = texts::keep(transaction, &kernel.text)?;
+                let text = compressed_texts::keep(transaction, &kernel.text)?;
                 transaction
                     .prepare_cached(
                         "INSERT INTO accepted (text, kernel, triton, seen) VALUES (?1, ?2, ?3, ?4)
@@ -211,7 +219,7 @@ impl Store {
                     "DELETE FROM accepted WHERE rowid IN (SELECT rowid FROM accepted ORDER BY seen LIMIT ?1)",
                     [count - ACCEPTED],
                 )?;
-                texts::sweep(transaction)?;
+                compressed_texts::sweep(transaction)?;
             }
             Ok(())
         })
@@ -228,7 +236,7 @@ impl Store {
             )?;
             let mut rows = statement.query([])?;
             while let Some(row) = rows.next()? {
-                if let Some(text) = texts::read(&row.get::<_, Vec<u8>>(0)?) {
+                if let Some(text) = compressed_texts::read(&row.get::<_, Vec<u8>>(0)?) {
                     visit(Accepted { text, kernel: row.get(1)?, triton: row.get(2)? });
                 }
             }
@@ -238,8 +246,8 @@ impl Store {
     }
 }
 
-fn insert(connection: &Connection, failure: &Failure) -> rusqlite::Result<bool> {
-    let Failure { text, kernel, relative, error, place, triton, source } = failure;
+fn insert(connection: &Connection, failure: &RefusedKernel) -> rusqlite::Result<bool> {
+    let RefusedKernel { text, kernel, nearest_passing: relative, error, place, triton, source } = failure;
     let message = &error.message[..error.message.floor_char_boundary(MESSAGE)];
     let mut hasher = blake3::Hasher::new();
     for part in [text, kernel, &error.kind, message, triton] {
@@ -247,7 +255,7 @@ fn insert(connection: &Connection, failure: &Failure) -> rusqlite::Result<bool> 
     }
     let key = hasher.finalize();
     let relative = relative.as_ref().filter(|text| text.len() <= LONGEST);
-    let relative = relative.map(|text| texts::keep(connection, text)).transpose()?;
+    let relative = relative.map(|text| compressed_texts::keep(connection, text)).transpose()?;
     let now = now_milliseconds();
     let known = connection
         .prepare_cached(
@@ -257,7 +265,7 @@ fn insert(connection: &Connection, failure: &Failure) -> rusqlite::Result<bool> 
     if known > 0 {
         return Ok(false);
     }
-    let text = texts::keep(connection, text)?;
+    let text = compressed_texts::keep(connection, text)?;
     let (start, stop) = place.unzip();
     connection
         .prepare_cached(
@@ -283,13 +291,13 @@ fn insert(connection: &Connection, failure: &Failure) -> rusqlite::Result<bool> 
 
 /// Reads a row of [`SELECT`]; `None` if its text is damaged.
 fn read(row: &Row<'_>) -> rusqlite::Result<Option<StoredFailure>> {
-    let Some(text) = texts::read(&row.get::<_, Vec<u8>>(4)?) else { return Ok(None) };
-    let relative = row.get::<_, Option<Vec<u8>>>(5)?.and_then(|body| texts::read(&body));
+    let Some(text) = compressed_texts::read(&row.get::<_, Vec<u8>>(4)?) else { return Ok(None) };
+    let relative = row.get::<_, Option<Vec<u8>>>(5)?.and_then(|body| compressed_texts::read(&body));
     let place: (Option<usize>, Option<usize>) = (row.get(6)?, row.get(7)?);
-    let failure = Failure {
+    let failure = RefusedKernel {
         text,
         kernel: row.get(3)?,
-        relative,
+        nearest_passing: relative,
         error: TritonError { kind: row.get(1)?, message: row.get(2)? },
         place: place.0.zip(place.1),
         triton: row.get(8)?,
@@ -308,11 +316,11 @@ mod tests {
         (folder, store)
     }
 
-    fn failure(number: usize) -> Failure {
-        Failure {
+    fn failure(number: usize) -> RefusedKernel {
+        RefusedKernel {
             text: format!("# {number}\n{}", "    y = tl.load(x + i, mask=i < n)\n".repeat(10)),
             kernel: "k".to_owned(),
-            relative: None,
+            nearest_passing: None,
             error: TritonError { kind: "NameError".to_owned(), message: format!("name 'oops{number}' is not defined") },
             place: Some((3, 8)),
             triton: "3.6.0".to_owned(),
@@ -330,27 +338,29 @@ mod tests {
     fn a_failure_is_kept_once_and_counts() {
         let (_folder, mut store) = store();
         assert_eq!(store.keep_failures(&[failure(1), failure(2)]).unwrap(), 2);
-        let with = Failure { relative: Some("good".to_owned()), ..failure(1) };
+        let with = RefusedKernel { nearest_passing: Some("good".to_owned()), ..failure(1) };
         assert_eq!(store.keep_failures(&[with.clone(), failure(3), failure(3)]).unwrap(), 1);
         let stored = all(&store);
         assert_eq!(stored.iter().map(|one| one.met).collect::<Vec<_>>(), [2, 1, 2]);
         assert_eq!((&stored[0].failure, &stored[1].failure), (&with, &failure(2)));
         assert_eq!(store.failure_signatures().unwrap(), [("NameError: name … is not defined".to_owned(), 3)]);
         let kind = "NameError: name … is not defined".to_owned();
-        store.look_at("3.6.0", &[(kind.clone(), 2)]).unwrap();
-        store.look_at("3.6.0", &[(kind.clone(), 3)]).unwrap();
-        assert_eq!(store.looked_at("3.6.0").unwrap(), HashMap::from([(kind, 3)]));
-        assert!(store.looked_at("3.9.0").unwrap().is_empty());
-        let long = Failure { text: "x".repeat(LONGEST + 1), ..failure(4) };
+        store.set_learned_counts("3.6.0", &[(kind.clone(), 2)]).unwrap();
+        store.set_learned_counts("3.6.0", &[(kind.clone(), 3)]).unwrap();
+        assert_eq!(store.learned_counts("3.6.0").unwrap(), HashMap::from([(kind, 3)]));
+        assert!(store.learned_counts("3.9.0").unwrap().is_empty());
+        let long = RefusedKernel { text: "x".repeat(LONGEST + 1), ..failure(4) };
         assert_eq!(store.keep_failures(&[long]).unwrap(), 0);
     }
 
     #[test]
     fn the_newest_of_a_signature_and_a_release_come_first() {
         let (_folder, mut store) = store();
-        let elsewhere = Failure { triton: "3.9.0".to_owned(), ..failure(5) };
-        let other =
-            Failure { error: TritonError { kind: "TypeError".to_owned(), ..TritonError::default() }, ..failure(6) };
+        let elsewhere = RefusedKernel { triton: "3.9.0".to_owned(), ..failure(5) };
+        let other = RefusedKernel {
+            error: TritonError { kind: "TypeError".to_owned(), ..TritonError::default() },
+            ..failure(6)
+        };
         store.keep_failures(&[failure(1), failure(2), failure(3), elsewhere, other]).unwrap();
         let kind = "NameError: name … is not defined";
         assert_eq!(store.newest_failures(kind, "3.6.0", 2).unwrap(), [failure(3), failure(2)]);
@@ -397,10 +407,10 @@ mod tests {
         };
         let started = std::time::Instant::now();
         for from in (0..count).step_by(500) {
-            let batch: Vec<Failure> = (from..count.min(from + 500))
+            let batch: Vec<RefusedKernel> = (from..count.min(from + 500))
                 .map(|number| {
                     let relative = (number % 2 == 0).then(|| text(number));
-                    Failure { text: text(number), relative, ..failure(number) }
+                    RefusedKernel { text: text(number), nearest_passing: relative, ..failure(number) }
                 })
                 .collect();
             assert_eq!(store.keep_failures(&batch).unwrap(), batch.len());
@@ -418,7 +428,7 @@ mod tests {
     #[test]
     fn texts_that_nothing_names_are_forgotten() {
         let (_folder, mut store) = store();
-        let with = Failure { relative: Some("good".to_owned()), ..failure(1) };
+        let with = RefusedKernel { nearest_passing: Some("good".to_owned()), ..failure(1) };
         store.keep_failures(&[with, failure(2)]).unwrap();
         store
             .keep_accepted(&[Accepted { text: failure(2).text, kernel: "k".to_owned(), triton: String::new() }])
@@ -428,7 +438,7 @@ mod tests {
         };
         assert_eq!(texts(&store), 3);
         store.connection.execute("DELETE FROM failures", []).unwrap();
-        texts::sweep(&store.connection).unwrap();
+        compressed_texts::sweep(&store.connection).unwrap();
         assert_eq!(texts(&store), 1);
     }
 }

@@ -23,7 +23,7 @@ pub struct StoredRule {
 
 /// An objection against a rule: the user muted it, or Triton compiled a kernel that it flags.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
-pub struct Objection {
+pub struct RuleObjection {
     /// The code of the rule, such as `S501`.
     pub code: String,
     /// Whether the user has muted it.
@@ -51,9 +51,9 @@ pub struct Disproof<'a> {
 }
 
 /// The user's learned rules inside of one transaction.
-pub struct LearnedRules<'a>(&'a Transaction<'a>);
+pub struct RuleTransaction<'a>(&'a Transaction<'a>);
 
-impl LearnedRules<'_> {
+impl RuleTransaction<'_> {
     /// The texts of all rules, by number.
     ///
     /// # Errors
@@ -130,21 +130,21 @@ impl Store {
     /// Returns an error when SQLite or `change` fails; the transaction is then rolled back.
     pub fn change_rules<T>(
         &mut self,
-        change: impl FnOnce(&LearnedRules<'_>) -> rusqlite::Result<T>,
+        change: impl FnOnce(&RuleTransaction<'_>) -> rusqlite::Result<T>,
     ) -> Result<T, StoreError> {
-        self.transaction(|transaction| change(&LearnedRules(transaction)))
+        self.transaction(|transaction| change(&RuleTransaction(transaction)))
     }
 
     /// The objections against rules.
     ///
     /// # Errors
     /// Returns an error when SQLite fails.
-    pub fn objections(&self) -> Result<Vec<Objection>, StoreError> {
+    pub fn objections(&self) -> Result<Vec<RuleObjection>, StoreError> {
         let query = || {
             let columns = "SELECT code, muted, pattern, kernel, triton FROM objections ORDER BY code";
             let mut statement = self.connection.prepare(columns)?;
             let rows = statement.query_map([], |row| {
-                Ok(Objection {
+                Ok(RuleObjection {
                     code: row.get(0)?,
                     muted: row.get(1)?,
                     pattern: row.get(2)?,

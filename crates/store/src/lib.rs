@@ -4,6 +4,7 @@
 //! Each database uses a write-ahead log, so that several servers and commands can use it at the same time. Both have
 //! the same tables. SQLite's `user_version` is the schema version; a database with a newer schema is left unchanged.
 
+mod compressed_texts;
 mod consents;
 mod evaluations;
 mod failures;
@@ -11,9 +12,8 @@ mod false_alarms;
 mod learned;
 mod lessons;
 mod recordings;
-mod short;
 mod spending;
-mod texts;
+mod summaries;
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -24,13 +24,13 @@ use rusqlite::{Connection, ErrorCode, TransactionBehavior};
 
 use base::clock::now_milliseconds;
 
-pub use failures::{Accepted, Failure, StoredFailure};
+pub use failures::{Accepted, RefusedKernel, StoredFailure};
 pub use false_alarms::FalseAlarm;
-pub use learned::{Disproof, LearnedRules, Objection, StoredRule};
+pub use learned::{Disproof, RuleObjection, RuleTransaction, StoredRule};
 pub use lessons::Lesson;
-pub use recordings::{Fate, Limits, Recording, Row, Run};
-pub use short::{shapes, short};
+pub use recordings::{RecordedCommand, Recording, Retention, RetentionLimits, StoredWorkload};
 pub use spending::{Reserved, Spending};
+pub use summaries::{shapes, short};
 
 /// The migrations from an empty file to the current schema, in order. A published migration never changes.
 const MIGRATIONS: &[&str] = &[

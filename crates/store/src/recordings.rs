@@ -9,19 +9,19 @@ use rusqlite::{OptionalExtension, Transaction, params, params_from_iter};
 use base::clock::now_milliseconds;
 use protocol::{LaunchRecord, Workload};
 
-use super::short::shapes;
+use super::summaries::shapes;
 use super::{Store, StoreError};
 
 /// Limits of what is kept of recordings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct RetentionLimits {
     /// The greatest total size of all workloads, in bytes.
     pub size: u64,
     /// The greatest number of workloads of one entry.
     pub shapes: usize,
 }
 
-impl From<&config::WorkloadSettings> for Limits {
+impl From<&config::WorkloadSettings> for RetentionLimits {
     fn from(settings: &config::WorkloadSettings) -> Self {
         // The setting is in MiB.
         Self { size: settings.max_size.saturating_mul(1 << 20), shapes: settings.max_shapes }
@@ -30,12 +30,12 @@ impl From<&config::WorkloadSettings> for Limits {
 
 /// Whether a new workload was kept, and why not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fate {
+pub enum Retention {
     /// The workload is stored.
-    Kept,
-    /// It exceeds [`Limits::shapes`]: other calls of the entry are more frequent.
+    Retained,
+    /// It exceeds [`RetentionLimits::shapes`]: other calls of the entry are more frequent.
     TooRare,
-    /// It exceeds [`Limits::size`]; this is its size in bytes.
+    /// It exceeds [`RetentionLimits::size`]; this is its size in bytes.
     TooLarge(u64),
 }
 
@@ -47,12 +47,12 @@ pub struct Recording {
     /// The command line, for display.
     pub command: String,
     /// How to run the command again, if known.
-    pub run: Option<Run>,
+    pub run: Option<RecordedCommand>,
 }
 
 /// A command that can be run again.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Run {
+pub struct RecordedCommand {
     /// The program and its arguments, one element each.
     pub words: Vec<String>,
     /// The working folder of the command.
@@ -61,7 +61,7 @@ pub struct Run {
 
 /// A stored workload with its id and its recording.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Row {
+pub struct StoredWorkload {
     /// The workload's id.
     pub id: i64,
     /// When it was recorded, in milliseconds since 1970.
@@ -87,8 +87,8 @@ impl Store {
         &mut self,
         recording: &Recording,
         workloads: &[Workload],
-        limits: Limits,
-    ) -> Result<Vec<Fate>, StoreError> {
+        limits: RetentionLimits,
+    ) -> Result<Vec<Retention>, StoreError> {
         let words = recording.run.as_ref().and_then(|run| serde_json::to_string(&run.words).ok());
         let folder = recording.run.as_ref().map(|run| run.folder.to_string_lossy().into_owned());
         let fates = self.transaction(|transaction| {
@@ -106,11 +106,11 @@ impl Store {
             let mut fate = |(&(row, size), frequent): (&(i64, u64), bool)| {
                 let is_kept = is_there.exists([row])?;
                 Ok(if is_kept {
-                    Fate::Kept
+                    Retention::Retained
                 } else if frequent {
-                    Fate::TooLarge(size)
+                    Retention::TooLarge(size)
                 } else {
-                    Fate::TooRare
+                    Retention::TooRare
                 })
             };
             rows.iter().zip(frequent).map(&mut fate).collect::<rusqlite::Result<Vec<_>>>()
@@ -123,7 +123,7 @@ impl Store {
     ///
     /// # Errors
     /// Returns an error when SQLite fails.
-    pub fn workloads(&self, file: Option<&Path>, entry: Option<&str>) -> Result<Vec<Row>, StoreError> {
+    pub fn workloads(&self, file: Option<&Path>, entry: Option<&str>) -> Result<Vec<StoredWorkload>, StoreError> {
         let mut query = "SELECT workloads.id, recorded, command, size, body FROM workloads
             JOIN recordings ON recordings.id = recording WHERE true"
             .to_owned();
@@ -143,14 +143,14 @@ impl Store {
     ///
     /// # Errors
     /// Returns an error when SQLite fails.
-    pub fn workload(&self, id: i64) -> Result<Option<Row>, StoreError> {
+    pub fn workload(&self, id: i64) -> Result<Option<StoredWorkload>, StoreError> {
         let query = "SELECT workloads.id, recorded, command, size, body FROM workloads
             JOIN recordings ON recordings.id = recording WHERE workloads.id = ?1";
         Ok(self.rows(query, vec![Sql::Integer(id)])?.into_iter().next())
     }
 
-    fn rows(&self, query: &str, values: Vec<Sql>) -> Result<Vec<Row>, StoreError> {
-        let read = || -> rusqlite::Result<Vec<Row>> {
+    fn rows(&self, query: &str, values: Vec<Sql>) -> Result<Vec<StoredWorkload>, StoreError> {
+        let read = || -> rusqlite::Result<Vec<StoredWorkload>> {
             let mut statement = self.connection.prepare(query)?;
             let mut rows = statement.query(params_from_iter(values))?;
             let mut found = Vec::new();
@@ -159,7 +159,7 @@ impl Store {
                 // Workloads of other releases that this one cannot parse are left out.
                 if let Ok(workload) = serde_json::from_str(&body) {
                     let (id, recorded, command, size) = (row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?);
-                    found.push(Row { id, recorded, command, size, workload });
+                    found.push(StoredWorkload { id, recorded, command, size, workload });
                 }
             }
             Ok(found)
@@ -195,7 +195,7 @@ impl Store {
     ///
     /// # Errors
     /// Returns an error when SQLite fails.
-    pub fn run_of(&self, file: &Path) -> Result<Option<Run>, StoreError> {
+    pub fn run_of(&self, file: &Path) -> Result<Option<RecordedCommand>, StoreError> {
         let read = || -> rusqlite::Result<Option<(String, String)>> {
             let query = "SELECT words, recordings.folder FROM recordings JOIN workloads ON recordings.id = recording
                 WHERE file = ?1 AND words IS NOT NULL ORDER BY recordings.id DESC LIMIT 1";
@@ -203,8 +203,9 @@ impl Store {
             self.connection.query_row(query, [file.to_string_lossy()], row).optional()
         };
         let found = read().map_err(|error| self.error(error))?;
-        Ok(found
-            .and_then(|(words, folder)| Some(Run { words: serde_json::from_str(&words).ok()?, folder: folder.into() })))
+        Ok(found.and_then(|(words, folder)| {
+            Some(RecordedCommand { words: serde_json::from_str(&words).ok()?, folder: folder.into() })
+        }))
     }
 
     /// Removes the workload with an id. Returns whether there was one.
@@ -290,7 +291,7 @@ fn insert(transaction: &Transaction<'_>, recording: i64, workload: &Workload) ->
 const WORTH: &str = "ORDER BY recording DESC, count DESC, id";
 
 /// Removes the calls beyond the greatest number for an entry.
-fn prune_shapes(transaction: &Transaction<'_>, limits: Limits) -> rusqlite::Result<()> {
+fn prune_shapes(transaction: &Transaction<'_>, limits: RetentionLimits) -> rusqlite::Result<()> {
     transaction.execute(
         &format!(
             "DELETE FROM workloads WHERE id IN (SELECT id FROM (
@@ -303,7 +304,7 @@ fn prune_shapes(transaction: &Transaction<'_>, limits: Limits) -> rusqlite::Resu
 }
 
 /// Removes workloads until their total size is within the limit.
-fn prune_size(transaction: &Transaction<'_>, limits: Limits) -> rusqlite::Result<()> {
+fn prune_size(transaction: &Transaction<'_>, limits: RetentionLimits) -> rusqlite::Result<()> {
     let size = i64::try_from(limits.size).unwrap_or(i64::MAX);
     // A single workload above the limit must not displace the others.
     transaction.execute("DELETE FROM workloads WHERE size > ?1", [size])?;
@@ -334,7 +335,7 @@ impl Recording {
     pub fn of(command: &[OsString], folder: &Path) -> Self {
         let shown: Vec<_> = command.iter().map(|word| word.to_string_lossy()).collect();
         let words = command.iter().map(|word| word.to_str().map(str::to_owned)).collect::<Option<Vec<String>>>();
-        let run = words.map(|words| Run { words, folder: folder.to_owned() });
+        let run = words.map(|words| RecordedCommand { words, folder: folder.to_owned() });
         Self { run, ..Self::now(&shown.join(" ")) }
     }
 }
@@ -342,9 +343,9 @@ impl Recording {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use protocol::{TensorSpec, Value};
+    use protocol::{ArgumentValue, TensorSpec};
 
-    const LIMITS: Limits = Limits { size: 1 << 20, shapes: 3 };
+    const LIMITS: RetentionLimits = RetentionLimits { size: 1 << 20, shapes: 3 };
 
     fn call(entry: &str, size: i64, count: u64) -> Workload {
         let spec =
@@ -354,7 +355,7 @@ mod tests {
         Workload {
             file: "/f.py".into(),
             entry: entry.to_owned(),
-            args: vec![Value::Tensor(spec)],
+            args: vec![ArgumentValue::Tensor(spec)],
             count,
             launches,
             ..Workload::default()
@@ -368,7 +369,7 @@ mod tests {
     }
 
     fn listed(store: &Store) -> Vec<(String, i64, u64)> {
-        let size = |row: &Row| row.workload.launches[0].grid[0];
+        let size = |row: &StoredWorkload| row.workload.launches[0].grid[0];
         let rows = store.workloads(None, None).unwrap();
         rows.iter().map(|row| (row.workload.entry.clone(), size(row), row.workload.count)).collect()
     }
@@ -408,7 +409,7 @@ mod tests {
         let both = |size| [("g".to_owned(), size), ("f".to_owned(), size)];
         assert_eq!(sizes(&store), [both(5), both(4), both(3)].concat());
         let one = store.workloads(None, None).unwrap()[0].size;
-        let limits = Limits { size: one * 3 + one / 2, ..LIMITS };
+        let limits = RetentionLimits { size: one * 3 + one / 2, ..LIMITS };
         store.keep_recording(&Recording::now(""), &[call("g", 6, 2), call("f", 6, 1)], limits).unwrap();
         assert_eq!(sizes(&store), [&both(6)[..], &both(5)[..1]].concat());
         let recordings: i64 =
@@ -419,16 +420,18 @@ mod tests {
     #[test]
     fn what_alone_is_too_large_leaves_the_rest() {
         let (_folder, mut store) = store();
-        let data = protocol::Data::Integers(vec![1; 10_000]);
-        let big =
-            Workload { args: vec![Value::Tensor(TensorSpec { data, ..TensorSpec::default() })], ..call("big", 8, 9) };
+        let data = protocol::TensorContents::Integers(vec![1; 10_000]);
+        let big = Workload {
+            args: vec![ArgumentValue::Tensor(TensorSpec { data, ..TensorSpec::default() })],
+            ..call("big", 8, 9)
+        };
         store.keep_recording(&Recording::now(""), &[call("f", 8, 1)], LIMITS).unwrap();
-        let limits = Limits { size: 10_000, ..LIMITS };
+        let limits = RetentionLimits { size: 10_000, ..LIMITS };
         let fates = store.keep_recording(&Recording::now(""), &[big, call("g", 8, 1)], limits).unwrap();
-        assert!(matches!(fates[..], [Fate::TooLarge(20_000..), Fate::Kept]), "{fates:?}");
+        assert!(matches!(fates[..], [Retention::TooLarge(20_000..), Retention::Retained]), "{fates:?}");
         let fates = [1, 2, 3, 4].map(|size| call("h", size, 10 - size.unsigned_abs()));
         let fates = store.keep_recording(&Recording::now(""), &fates, limits).unwrap();
-        assert_eq!(fates, [Fate::Kept, Fate::Kept, Fate::Kept, Fate::TooRare]);
+        assert_eq!(fates, [Retention::Retained, Retention::Retained, Retention::Retained, Retention::TooRare]);
         store.remove_entry("h").unwrap();
         assert_eq!(listed(&store), [("g".to_owned(), 8, 1), ("f".to_owned(), 8, 1)]);
     }
@@ -437,9 +440,9 @@ mod tests {
     #[test]
     fn the_file_shrinks_with_its_contents() {
         let (folder, mut store) = store();
-        let values = protocol::Data::Integers((0..100_000).collect());
+        let values = protocol::TensorContents::Integers((0..100_000).collect());
         let spec = TensorSpec { data: values, ..TensorSpec::default() };
-        let big = Workload { args: vec![Value::Tensor(spec)], ..call("f", 8, 1) };
+        let big = Workload { args: vec![ArgumentValue::Tensor(spec)], ..call("f", 8, 1) };
         store.keep_recording(&Recording::now(""), &[big], LIMITS).unwrap();
         let size = || std::fs::metadata(folder.path().join("store.db")).unwrap().len();
         let before = size();
@@ -463,8 +466,10 @@ mod tests {
         store.keep_recording(&Recording::now("python b.py"), &[call("f", 9, 5)], LIMITS).unwrap();
         let other = Workload { file: "/other.py".into(), ..call("f", 8, 5) };
         store.keep_recording(&Recording::of(&command(&["python", "c.py"]), Path::new("/")), &[other], LIMITS).unwrap();
-        let expected =
-            Run { words: vec!["pytest".to_owned(), "-k".to_owned(), "two words".to_owned()], folder: "/w".into() };
+        let expected = RecordedCommand {
+            words: vec!["pytest".to_owned(), "-k".to_owned(), "two words".to_owned()],
+            folder: "/w".into(),
+        };
         assert_eq!(store.run_of(&file).unwrap(), Some(expected));
     }
 

@@ -60,12 +60,7 @@ impl Store {
     ///
     /// # Errors
     /// Returns an error when SQLite fails.
-    pub fn set_aside(
-        &mut self,
-        day: &str,
-        most: Reserved,
-        limit: Reserved,
-    ) -> Result<Result<i64, Reserved>, StoreError> {
+    pub fn reserve(&mut self, day: &str, most: Reserved, limit: Reserved) -> Result<Result<i64, Reserved>, StoreError> {
         self.transaction(|transaction| {
             transaction.execute("DELETE FROM reservations WHERE day < date(?1, '-2 days')", [day])?;
             let taken = taken(transaction, day)?;
@@ -162,7 +157,7 @@ mod tests {
         let path = folder.path().join("store.db");
         let (mut one, mut other) = (Store::open(&path).unwrap(), Store::open(&path).unwrap());
         let limit = Reserved { tokens: 100, cost: 0 };
-        let aside = |store: &mut Store, tokens| store.set_aside(DAY, Reserved { tokens, cost: 7 }, limit).unwrap();
+        let aside = |store: &mut Store, tokens| store.reserve(DAY, Reserved { tokens, cost: 7 }, limit).unwrap();
         let first = aside(&mut one, 60).unwrap();
         assert_eq!(aside(&mut other, 41), Err(Reserved { tokens: 60, cost: 7 }));
         one.settle(first, DAY, "m", Some(&spent(20, 5, 3))).unwrap();
@@ -171,7 +166,7 @@ mod tests {
         other.settle(second, DAY, "m", None).unwrap();
         assert_eq!(one.spending(DAY).unwrap(), [("m".to_owned(), spent(20, 5, 3))]);
         // Another day starts at zero.
-        assert!(one.set_aside("2026-11-27", Reserved { tokens: 100, cost: 0 }, limit).unwrap().is_ok());
+        assert!(one.reserve("2026-11-27", Reserved { tokens: 100, cost: 0 }, limit).unwrap().is_ok());
     }
 
     #[test]
@@ -179,8 +174,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let mut store = Store::open(&folder.path().join("store.db")).unwrap();
         let limit = Reserved { tokens: 10, cost: 0 };
-        store.set_aside(DAY, limit, limit).unwrap().unwrap();
-        store.set_aside("2026-12-01", limit, limit).unwrap().unwrap();
+        store.reserve(DAY, limit, limit).unwrap().unwrap();
+        store.reserve("2026-12-01", limit, limit).unwrap().unwrap();
         let left: u64 = store.connection.query_row("SELECT count(*) FROM reservations", [], |row| row.get(0)).unwrap();
         assert_eq!(left, 1);
     }
@@ -191,11 +186,11 @@ mod tests {
         let mut store = Store::open(&folder.path().join("store.db")).unwrap();
         for _ in 0..3 {
             let limit = Reserved::default();
-            let id = store.set_aside(DAY, Reserved { tokens: u64::MAX, cost: u64::MAX }, limit).unwrap().unwrap();
+            let id = store.reserve(DAY, Reserved { tokens: u64::MAX, cost: u64::MAX }, limit).unwrap().unwrap();
             store.settle(id, DAY, "m", Some(&spent(u64::MAX, 0, u64::MAX))).unwrap();
         }
         assert_eq!(store.spending(DAY).unwrap()[0].1.cost, MOST);
         let limit = Reserved { tokens: 0, cost: 1 };
-        assert!(store.set_aside(DAY, Reserved::default(), limit).unwrap().is_err());
+        assert!(store.reserve(DAY, Reserved::default(), limit).unwrap().is_err());
     }
 }

@@ -6,23 +6,23 @@ mod neighbours;
 mod numbers;
 mod proof;
 
-use base::rng::Chance;
+use base::rng::Rng;
 use model::kernel::ast::{Expr, ExprKind, Stmt};
-use model::kernel::{Host, Launch};
+use model::kernel::{HostFunction, Launch};
 use model::syntax::Span;
-use protocol::{LaunchRecord, Source, Value};
+use protocol::{ArgumentValue, LaunchRecord, WorkloadSource};
 use rules::Edit;
 
 use super::launched::{only_launch, passed};
 use super::names::in_expr;
 use super::written::{bindings, only_value, word_count};
-use super::{Change, Skill, Subject, Turn, indent_of};
-use crate::Step;
+use super::{Change, Proposal, Skill, Subject, indent_of};
+use crate::StepSize;
 
-use grid::Grid;
+use grid::TiledGrid;
 use neighbours::neighbours;
-use numbers::Numbers;
-use proof::{Found, prove};
+use numbers::LaunchNumbers;
+use proof::{TileProof, prove};
 
 /// What makes a tensor that nobody else has.
 const MAKERS: [&str; 10] = [
@@ -52,31 +52,31 @@ impl Skill for Autotuned {
         "`@triton.autotune` for a kernel that has none: a few configurations around the present numbers, of which each size gets the fastest. The launch no longer passes them, and the grid is counted by what was chosen."
     }
 
-    fn step(&self) -> Step {
-        Step::Large
+    fn step(&self) -> StepSize {
+        StepSize::Large
     }
 
     fn is_for_sizes(&self) -> bool {
         true
     }
 
-    fn turns(&self, subject: &Subject<'_>, _: &mut Chance) -> Vec<Turn> {
+    fn turns(&self, subject: &Subject<'_>, _: &mut Rng) -> Vec<Proposal> {
         turn(subject).into_iter().collect()
     }
 }
 
-fn turn(subject: &Subject<'_>) -> Option<Turn> {
+fn turn(subject: &Subject<'_>) -> Option<Proposal> {
     let (module, text) = (&subject.candidate.module, subject.candidate.text.as_str());
     let launch = only_launch(subject).filter(|_| is_simple(subject))?;
     let host = &module.hosts[launch.host?];
-    let mut numbers = Numbers::of(subject, launch, host)?;
-    let all = Grid::of(subject, launch, host, &numbers.tiles)?;
+    let mut numbers = LaunchNumbers::of(subject, launch, host)?;
+    let all = TiledGrid::of(subject, launch, host, &numbers.tiles)?;
     // A tile that counts nothing is the size of something.
     let is_in_grid = |at: usize| all.of_grid() & 1 << at != 0;
     let tiles = numbers.tiles.into_iter().enumerate();
     numbers.tiles =
         tiles.filter(|(at, tile)| is_in_grid(*at) || proof::counts(subject, tile.name)).map(|(_, tile)| tile).collect();
-    let grid = Grid::of(subject, launch, host, &numbers.tiles)?;
+    let grid = TiledGrid::of(subject, launch, host, &numbers.tiles)?;
     let tiles: Vec<&str> = numbers.tiles.iter().map(|tile| tile.name).collect();
     let found = prove(subject, &tiles, &grid.axes)?;
     if !is_apart(subject, launch, host, &found) {
@@ -89,7 +89,7 @@ fn turn(subject: &Subject<'_>) -> Option<Turn> {
     }
     let triton = *module.imports.aliases_of("triton").first()?;
     let configs: Vec<String> = settings.iter().map(|setting| setting.written(triton, &numbers)).collect();
-    let named = |number: &numbers::Number<'_>| {
+    let named = |number: &numbers::LaunchNumber<'_>| {
         let at = numbers.tiles.iter().position(|tile| tile == number);
         at.and_then(|at| grid.named.get(at).copied()).unwrap_or_default()
     };
@@ -97,7 +97,7 @@ fn turn(subject: &Subject<'_>) -> Option<Turn> {
     edits.push(decorator(subject, text, triton, &configs, &key)?);
     edits.extend(grid.edits);
     let what = format!("autotuned: {} configurations by {}", configs.len(), key.join(", "));
-    Some(Turn { kind: "autotuned".to_owned(), edits, changes: vec![Change::Structure(what)] })
+    Some(Proposal { kind: "autotuned".to_owned(), edits, changes: vec![Change::Structure(what)] })
 }
 
 /// Whether the launch is all that is done with the kernel, as far as this file knows.
@@ -108,11 +108,11 @@ fn is_simple(subject: &Subject<'_>) -> bool {
     let is_known = candidate.module.kernel(&kernel.name).is_some() && kernel.params.iter().all(|param| !param.variadic);
     // Where it is defined, and where it is launched.
     let is_own = word_count(&candidate.text, &kernel.name) == 2;
-    workload.source != Source::Launch && is_plain && is_known && is_own && !kernel.has_error && !is_called
+    workload.source != WorkloadSource::Launch && is_plain && is_known && is_own && !kernel.has_error && !is_called
 }
 
 /// Whether all that is written is new memory of the host's, which nothing that is read lies in.
-fn is_apart(subject: &Subject<'_>, launch: &Launch, host: &Host, found: &Found) -> bool {
+fn is_apart(subject: &Subject<'_>, launch: &Launch, host: &HostFunction, found: &TileProof) -> bool {
     let passed = passed(subject, launch);
     let params = || subject.kernel.params.iter().enumerate().take(64);
     let of = |bits: u64| params().filter(move |(at, _)| bits & 1 << at != 0).map(|(_, param)| param.name.as_str());
@@ -125,7 +125,7 @@ fn is_apart(subject: &Subject<'_>, launch: &Launch, host: &Host, found: &Found) 
 }
 
 /// The name of a tensor that the function makes.
-fn made<'a>(host: &Host, value: &'a Expr) -> Option<&'a str> {
+fn made<'a>(host: &HostFunction, value: &'a Expr) -> Option<&'a str> {
     let name = value.as_name().filter(|name| !host.params.iter().any(|param| param == name))?;
     let call = only_value(&host.body, name)?.as_call()?;
     let (ExprKind::Name(maker) | ExprKind::Attribute { name: maker, .. }) = &call.func.kind else { return None };
@@ -133,7 +133,7 @@ fn made<'a>(host: &Host, value: &'a Expr) -> Option<&'a str> {
 }
 
 /// Whether an expression of the host may be a part of a tensor, also through names.
-fn is_part(host: &Host, expr: &Expr, tensor: &str) -> bool {
+fn is_part(host: &HostFunction, expr: &Expr, tensor: &str) -> bool {
     let mut names = in_expr(expr);
     let mut open: Vec<&str> = names.iter().copied().collect();
     while let Some(name) = open.pop() {
@@ -145,7 +145,7 @@ fn is_part(host: &Host, expr: &Expr, tensor: &str) -> bool {
 }
 
 /// The sizes that a launch passes. What was recorded of them is integers, and no strides.
-fn key(subject: &Subject<'_>, launch: &Launch, host: &Host, sizes: Vec<String>) -> Vec<String> {
+fn key(subject: &Subject<'_>, launch: &Launch, host: &HostFunction, sizes: Vec<String>) -> Vec<String> {
     let text = subject.candidate.text.as_str();
     let passed = passed(subject, launch);
     let is_size = |size: &String| {
@@ -167,7 +167,7 @@ fn is_integer(subject: &Subject<'_>, param: &str) -> bool {
     let mut recorded = subject.workload.launches.iter().filter(of_kernel);
     recorded.all(|launch| {
         let mut passed = launch.keywords.iter().chain(&launch.arguments).filter(|(name, _)| name == param);
-        passed.all(|(_, value)| matches!(value, Value::Int(_)))
+        passed.all(|(_, value)| matches!(value, ArgumentValue::Int(_)))
     })
 }
 

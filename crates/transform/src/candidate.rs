@@ -87,7 +87,7 @@ impl Candidate {
     }
 
     /// The names of the changed numbers and the descriptions of all other changes, without the numbers' values.
-    pub fn turned(&self) -> BTreeSet<String> {
+    pub fn changed_names(&self) -> BTreeSet<String> {
         let name =
             |change: &Change| change.number().map_or_else(|| describe(std::slice::from_ref(change)), str::to_owned);
         self.changes.iter().map(name).collect()

@@ -1,9 +1,9 @@
 //! Draws all tile sizes and launch options anew at once.
 
-use base::rng::Chance;
+use base::rng::Rng;
 
-use super::{Skill, Subject, Turn};
-use crate::Step;
+use super::{Proposal, Skill, Subject};
+use crate::StepSize;
 
 /// So many are drawn.
 const DRAWN: usize = 24;
@@ -24,20 +24,20 @@ impl Skill for Configuration {
         "All tile sizes and launch options drawn anew, around those of one of the best."
     }
 
-    fn step(&self) -> Step {
-        Step::Large
+    fn step(&self) -> StepSize {
+        StepSize::Large
     }
 
     fn turns_numbers(&self) -> bool {
         true
     }
 
-    fn turns(&self, subject: &Subject<'_>, chance: &mut Chance) -> Vec<Turn> {
+    fn turns(&self, subject: &Subject<'_>, chance: &mut Rng) -> Vec<Proposal> {
         let present = subject.present();
         let mut draw = || {
             let least = STAYS[chance.below(3) as usize];
             let drawn = subject.knobs.iter().map(|knob| {
-                let stays = chance.share() < least;
+                let stays = chance.uniform() < least;
                 let distance = STEPS[chance.below(STEPS.len() as u64) as usize];
                 if stays { knob.current } else { knob.step(distance).unwrap_or(knob.current) }
             });

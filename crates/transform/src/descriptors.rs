@@ -7,16 +7,16 @@ mod tile;
 mod words;
 mod wrapped;
 
-use base::rng::Chance;
-use model::analysis::types::Facts;
+use base::rng::Rng;
+use model::analysis::types::KernelAnalysis;
 use model::api::Lookup;
 use model::kernel::ast::{Expr, ExprKind, Stmt, StmtKind, walk_statements};
 use model::syntax::Span;
-use protocol::Source;
+use protocol::WorkloadSource;
 use rules::Edit;
 
-use super::{Change, Skill, Subject, Turn, assigned, fresh, indent_of};
-use crate::Step;
+use super::{Change, Proposal, Skill, Subject, assigned, fresh, indent_of};
+use crate::StepSize;
 
 use host::Host;
 use numbers::Numbers;
@@ -38,16 +38,16 @@ impl Skill for Descriptors {
         "Tensor descriptors for the tiles of a product, where pointers and masks say the same, or the sizes that tiles divide where there are no masks (Triton 3.3 and later). They ask for contiguous rows that begin at multiples of 16 bytes: the launch asks for that at each call, and the kernel does otherwise what it did before."
     }
 
-    fn step(&self) -> Step {
-        Step::Large
+    fn step(&self) -> StepSize {
+        StepSize::Large
     }
 
-    fn turns(&self, subject: &Subject<'_>, _: &mut Chance) -> Vec<Turn> {
+    fn turns(&self, subject: &Subject<'_>, _: &mut Rng) -> Vec<Proposal> {
         let changes = vec![Change::Structure("tensor descriptors".to_owned())];
         let edits = wrapped::unwrapped(subject)
             .and_then(|text| subject.edits_through(&text, bounded_or_not))
             .or_else(|| bounded_or_not(subject));
-        edits.map(|edits| Turn { kind: "descriptors".to_owned(), edits, changes }).into_iter().collect()
+        edits.map(|edits| Proposal { kind: "descriptors".to_owned(), edits, changes }).into_iter().collect()
     }
 }
 
@@ -76,7 +76,8 @@ fn bounded_or_not(subject: &Subject<'_>) -> Option<Vec<Edit>> {
 
 fn described(subject: &Subject<'_>) -> Option<Vec<Edit>> {
     let (kernel, text) = (subject.kernel, subject.candidate.text.as_str());
-    let is_plain = kernel.plain && !kernel.has_error && !kernel.nested && subject.workload.source != Source::Launch;
+    let is_plain =
+        kernel.plain && !kernel.has_error && !kernel.nested && subject.workload.source != WorkloadSource::Launch;
     let is_there = |name: &str| matches!(subject.target.lookup(name), Lookup::Found(_));
     let can = is_there("triton.language.make_tensor_descriptor") && is_there("triton.set_allocator");
     if !is_plain || !can || text.contains("set_allocator") || !subject.has_product() {
@@ -114,7 +115,7 @@ fn described(subject: &Subject<'_>) -> Option<Vec<Edit>> {
 }
 
 /// The statements `name = … tl.load(…) …` whose tiles are known.
-fn loaded<'a>(subject: &'a Subject<'a>, facts: &Facts, host: &Host<'_>) -> Vec<Loaded<'a>> {
+fn loaded<'a>(subject: &'a Subject<'a>, facts: &KernelAnalysis, host: &Host<'_>) -> Vec<Loaded<'a>> {
     let (module, text) = (&subject.candidate.module, subject.candidate.text.as_str());
     let mut found: Vec<Loaded<'a>> = Vec::new();
     walk_statements(&subject.kernel.body, &mut |stmt| {

@@ -2,16 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use base::rng::Chance;
-use model::analysis::types::dtype::Number;
-use model::analysis::types::{Facts, Value, infer};
+use base::rng::Rng;
+use model::analysis::types::dtype::Dtype;
+use model::analysis::types::{AbstractValue, KernelAnalysis, infer};
 use model::kernel::Kernel;
 use model::kernel::ast::{Call, Expr, ExprKind, StmtKind, walk_expressions, walk_statements};
 use model::syntax::Span;
 use rules::Edit;
 
-use super::{Skill, Subject, Turn};
-use crate::Step;
+use super::{Proposal, Skill, Subject};
+use crate::StepSize;
 
 /// Leaves out casts to fp32 of what is loaded in half precision and goes into a product: its terms are the same, they are added up in fp32,
 /// and tensor cores take half precision at twice the rate of tf32 or more. Where the other factor is computed in fp32, as the
@@ -27,20 +27,20 @@ impl Skill for DotInputs {
         "Half-precision tiles go into `tl.dot` as they were loaded, where they are cast to fp32 first; a factor that is computed in fp32 is rounded to the type of the other one, if results stay precise enough."
     }
 
-    fn step(&self) -> Step {
-        Step::Small
+    fn step(&self) -> StepSize {
+        StepSize::Small
     }
 
     fn keeps_contract(&self) -> bool {
         true
     }
 
-    fn turns(&self, subject: &Subject<'_>, _: &mut Chance) -> Vec<Turn> {
+    fn turns(&self, subject: &Subject<'_>, _: &mut Rng) -> Vec<Proposal> {
         let Some(found) = Products::of(subject) else { return Vec::new() };
-        let exact = Turn::of_structure("dot_inputs", "factors as they were loaded", found.exact());
+        let exact = Proposal::of_structure("dot_inputs", "factors as they were loaded", found.exact());
         exact
             .into_iter()
-            .chain(Turn::of_structure("dot_inputs rounded", "factors in half precision", found.rounded()))
+            .chain(Proposal::of_structure("dot_inputs rounded", "factors in half precision", found.rounded()))
             .collect()
     }
 }
@@ -193,12 +193,12 @@ fn given(kernel: &Kernel) -> BTreeMap<&str, Option<&Expr>> {
 }
 
 /// Whether what stands there may be of half precision: what is not known may.
-fn may_be_half(facts: &Facts, place: Span) -> bool {
+fn may_be_half(facts: &KernelAnalysis, place: Span) -> bool {
     let mut kinds = facts.types.iter().filter(|(span, _)| *span == place).map(|(_, value)| match value {
-        Value::Tile(tile) => tile.element.number(),
+        AbstractValue::Tile(tile) => tile.element.number(),
         _ => None,
     });
-    kinds.all(|kind| kind.is_none_or(|kind| matches!(kind, Number::Fp16 | Number::Bf16)))
+    kinds.all(|kind| kind.is_none_or(|kind| matches!(kind, Dtype::Fp16 | Dtype::Bf16)))
 }
 
 /// Each edit once, in their order.

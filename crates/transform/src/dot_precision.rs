@@ -1,11 +1,11 @@
 //! Computes fp32 products on tensor cores: `tf32x3`, three TF32 products with nearly the precision of fp32.
 
-use base::rng::Chance;
+use base::rng::Rng;
 use model::kernel::ast::{Arg, Call, Expr, ExprKind, walk_expressions};
 use rules::Edit;
 
-use super::{Skill, Subject, Turn};
-use crate::Step;
+use super::{Proposal, Skill, Subject};
+use crate::StepSize;
 
 /// What is asked for instead.
 const THRICE: &str = "\"tf32x3\"";
@@ -23,15 +23,15 @@ impl Skill for DotPrecision {
         "`input_precision=\"tf32x3\"` for products that ask for `ieee` (or `allow_tf32=False`): three products on tensor cores instead of one beside them, if results stay precise enough."
     }
 
-    fn step(&self) -> Step {
-        Step::Small
+    fn step(&self) -> StepSize {
+        StepSize::Small
     }
 
     fn keeps_contract(&self) -> bool {
         true
     }
 
-    fn turns(&self, subject: &Subject<'_>, _: &mut Chance) -> Vec<Turn> {
+    fn turns(&self, subject: &Subject<'_>, _: &mut Rng) -> Vec<Proposal> {
         if subject.kernel.has_error {
             return Vec::new();
         }
@@ -40,7 +40,7 @@ impl Skill for DotPrecision {
             let is_product = |call: &&Call| subject.member(call).as_deref() == Some("dot");
             edits.extend(expr.as_call().filter(is_product).and_then(thrice));
         });
-        Turn::of_structure("dot_precision", "tf32x3 for ieee", edits).into_iter().collect()
+        Proposal::of_structure("dot_precision", "tf32x3 for ieee", edits).into_iter().collect()
     }
 }
 
@@ -76,8 +76,8 @@ mod tests {
         let candidate = Candidate::original(&text);
         let workload = Workload { entry: "run".to_owned(), ..Workload::default() };
         let subject = Subject::new(&candidate, &text, "k", &workload).unwrap();
-        let turns = DotPrecision.turns(&subject, &mut Chance::new(1));
-        let body = |turn: &Turn| {
+        let turns = DotPrecision.turns(&subject, &mut Rng::new(1));
+        let body = |turn: &Proposal| {
             let new = apply_edits(&text, &turn.edits);
             new.strip_prefix(head).and_then(|new| new.strip_suffix(tail)).unwrap().to_owned()
         };

@@ -2,17 +2,17 @@
 
 mod proof;
 
-use base::rng::Chance;
+use base::rng::Rng;
 use model::kernel::Kernel;
 use model::kernel::ast::{Expr, ExprKind, walk_expressions};
 use model::syntax::Span;
-use protocol::{LaunchRecord, Value};
+use protocol::{ArgumentValue, LaunchRecord};
 use rules::Edit;
 
-use super::{Change, Skill, Subject, Turn, fresh, heuristic};
-use crate::Step;
+use super::{Change, Proposal, Skill, Subject, fresh, heuristic};
+use crate::StepSize;
 
-use proof::{Even, Proof};
+use proof::{Even, EvenSizesProof};
 
 /// Says of a size whether tiles of it are all full, by `@triton.heuristics`, so that each call decides: `(offsets < n) | EVEN_N`. Where it
 /// is a constant of the kernel that is true, Triton drops that part of the mask, and what selects by it. Other calls do what they did.
@@ -27,11 +27,11 @@ impl Skill for EvenSizes {
         "No masks where a size is a multiple of its tile: `@triton.heuristics` decides that for each call, and calls of other sizes keep them."
     }
 
-    fn step(&self) -> Step {
-        Step::Small
+    fn step(&self) -> StepSize {
+        StepSize::Small
     }
 
-    fn turns(&self, subject: &Subject<'_>, _: &mut Chance) -> Vec<Turn> {
+    fn turns(&self, subject: &Subject<'_>, _: &mut Rng) -> Vec<Proposal> {
         let kernel = subject.kernel;
         if !heuristic::is_open(subject) {
             return Vec::new();
@@ -49,7 +49,7 @@ impl Skill for EvenSizes {
             let of_it = comparisons.iter().filter(|(_, other)| other == even).map(|(span, _)| *span);
             let edits = edits(subject, even, of_it)?;
             let what = format!("no masks where {} is a multiple of {}", even.size, even.tile);
-            Some(Turn { kind: "even_sizes".to_owned(), edits, changes: vec![Change::Structure(what)] })
+            Some(Proposal { kind: "even_sizes".to_owned(), edits, changes: vec![Change::Structure(what)] })
         };
         found.into_iter().filter_map(turn).collect()
     }
@@ -57,7 +57,7 @@ impl Skill for EvenSizes {
 
 /// The comparisons that hold for all elements of a tile where a size is even.
 fn comparisons<'a>(subject: &'a Subject<'a>) -> Vec<(Span, Even<'a>)> {
-    let proof = Proof::of(subject);
+    let proof = EvenSizesProof::of(subject);
     let mut found = Vec::new();
     walk_expressions(&subject.kernel.body, &mut |expr: &Expr| {
         let ExprKind::Compare { left, rest } = &expr.kind else { return };
@@ -85,7 +85,7 @@ fn is_met(subject: &Subject<'_>, even: &Even<'_>) -> bool {
     let is_even = |launch: &LaunchRecord| {
         let number = |name: &str| {
             let mut passed = launch.keywords.iter().chain(&launch.arguments).filter(|(passed, _)| passed == name);
-            passed.find_map(|(_, value)| if let Value::Int(number) = value { Some(*number) } else { None })
+            passed.find_map(|(_, value)| if let ArgumentValue::Int(number) = value { Some(*number) } else { None })
         };
         let (Some(size), Some(tile)) = (number(even.size), number(even.tile)) else { return true };
         if even.has_start { tile > 0 && size % tile == 0 } else { size >= tile }

@@ -1,12 +1,12 @@
 //! Cache hints (`eviction_policy`, `cache_modifier`) of single loads and stores.
 
-use base::rng::Chance;
+use base::rng::Rng;
 use model::kernel::ast::{Arg, Call, walk_expressions};
 use model::syntax::Span;
 use rules::Edit;
 
-use super::{Change, Skill, Subject, Turn};
-use crate::Step;
+use super::{Change, Proposal, Skill, Subject};
+use crate::StepSize;
 
 /// Only the first so many loads, and so many stores, are turned.
 const MOST: usize = 8;
@@ -41,8 +41,8 @@ impl Skill for Eviction {
         "`eviction_policy` or `cache_modifier` for one load or store, or none where there is one."
     }
 
-    fn step(&self) -> Step {
-        Step::Small
+    fn step(&self) -> StepSize {
+        StepSize::Small
     }
 
     fn is_fine(&self) -> bool {
@@ -53,12 +53,12 @@ impl Skill for Eviction {
         true
     }
 
-    fn turns(&self, subject: &Subject<'_>, _: &mut Chance) -> Vec<Turn> {
+    fn turns(&self, subject: &Subject<'_>, _: &mut Rng) -> Vec<Proposal> {
         ACCESSES.iter().flat_map(|access| turns(subject, access)).collect()
     }
 }
 
-fn turns(subject: &Subject<'_>, access: &Access) -> Vec<Turn> {
+fn turns(subject: &Subject<'_>, access: &Access) -> Vec<Proposal> {
     let mut calls = Vec::new();
     walk_expressions(&subject.kernel.body, &mut |expr| {
         let name = expr.as_call().and_then(|call| subject.candidate.module.language_member(subject.kernel, &call.func));
@@ -68,7 +68,7 @@ fn turns(subject: &Subject<'_>, access: &Access) -> Vec<Turn> {
     });
     let mut turns = Vec::new();
     for (at, call) in calls.into_iter().enumerate().take(MOST) {
-        let turn = |what: &str, edit: Edit| Turn {
+        let turn = |what: &str, edit: Edit| Proposal {
             kind: format!("{what} {}", access.name),
             edits: vec![edit],
             changes: vec![Change::Structure(format!("{what} for {} {}", access.name, at + 1))],
@@ -119,8 +119,8 @@ mod tests {
         let candidate = Candidate::original(&text);
         let workload = Workload { entry: "run".to_owned(), ..Workload::default() };
         let subject = Subject::new(&candidate, &text, "k", &workload).unwrap();
-        let turns = Eviction.turns(&subject, &mut Chance::new(1));
-        let said = |turn: Turn| {
+        let turns = Eviction.turns(&subject, &mut Rng::new(1));
+        let said = |turn: Proposal| {
             let new = apply_edits(&text, &turn.edits);
             let start = text.find("def k").unwrap();
             let end = new.find("\ndef run").unwrap();

@@ -4,14 +4,14 @@ mod fold;
 
 use std::collections::HashMap;
 
-use base::rng::Chance;
+use base::rng::Rng;
 use model::kernel::ast::{Arg, Call, Expr, ExprKind, walk_expressions, walk_statements};
 use model::kernel::{Kernel, Module};
 use model::syntax::Span;
 use rules::{Edit, apply_edits};
 
-use super::{Skill, Subject, Turn};
-use crate::Step;
+use super::{Proposal, Skill, Subject};
+use crate::StepSize;
 
 const LOG2_E: &str = "1.4426950408889634";
 const LN_2: &str = "0.6931471805599453";
@@ -31,23 +31,23 @@ impl Skill for Exp2 {
         "`tl.exp2` and `tl.log2` for `tl.exp` and `tl.log`, with the factor in a scale where there is one."
     }
 
-    fn step(&self) -> Step {
-        Step::Small
+    fn step(&self) -> StepSize {
+        StepSize::Small
     }
 
     fn keeps_contract(&self) -> bool {
         true
     }
 
-    fn turns(&self, subject: &Subject<'_>, _: &mut Chance) -> Vec<Turn> {
+    fn turns(&self, subject: &Subject<'_>, _: &mut Rng) -> Vec<Proposal> {
         if subject.kernel.has_error {
             return Vec::new();
         }
         let folded = Rewrite::of(subject).folded();
         let folded = folded.and_then(|folded| {
-            Turn::of_structure("exp2 folded", "exp2 for exp, with its factor in the scale", folded.edits())
+            Proposal::of_structure("exp2 folded", "exp2 for exp, with its factor in the scale", folded.edits())
         });
-        let plain = Turn::of_structure("exp2", "exp2 for exp", Rewrite::of(subject).plain().edits());
+        let plain = Proposal::of_structure("exp2", "exp2 for exp", Rewrite::of(subject).plain().edits());
         folded.into_iter().chain(plain).collect()
     }
 }
@@ -184,8 +184,8 @@ mod tests {
         let candidate = Candidate::original(&text);
         let workload = Workload { entry: "run".to_owned(), ..Workload::default() };
         let subject = Subject::new(&candidate, &text, "k", &workload).unwrap();
-        let turns = Exp2.turns(&subject, &mut Chance::new(1)).into_iter();
-        let body = |turn: &Turn| {
+        let turns = Exp2.turns(&subject, &mut Rng::new(1)).into_iter();
+        let body = |turn: &Proposal| {
             let new = apply_edits(&text, &turn.edits);
             new.strip_prefix(HEAD).and_then(|new| new.strip_suffix(TAIL)).unwrap().to_owned()
         };
@@ -227,7 +227,7 @@ mod tests {
         let candidate = Candidate::original(text);
         let workload = Workload { entry: "run".to_owned(), ..Workload::default() };
         let subject = Subject::new(&candidate, text, "k", &workload).unwrap();
-        let turns = Exp2.turns(&subject, &mut Chance::new(1));
+        let turns = Exp2.turns(&subject, &mut Rng::new(1));
         let new = apply_edits(text, &turns[0].edits);
         assert!(new.contains("store(x, triton.language.exp2(load(x) * 1.4426950408889634))"), "{new}");
     }

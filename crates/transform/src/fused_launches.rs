@@ -15,18 +15,18 @@ mod tests;
 mod tile;
 mod write;
 
-use base::rng::Chance;
+use base::rng::Rng;
 use model::kernel::ast::Stmt;
 use model::syntax::Span;
 use rules::{Edit, apply_edits};
 
 use super::lines::{line_end, lines_of};
-use super::{Change, Skill, Subject, Turn, fresh, has_word, indent_of};
-use crate::Step;
+use super::{Change, Proposal, Skill, Subject, fresh, has_word, indent_of};
+use crate::StepSize;
 
 use launch::Called;
 use pair::{Pair, pairs};
-use write::{Fusion, Way};
+use write::{Fusion, FusionKind};
 
 /// Makes one kernel of two, beside them, and one launch of their launches. Where both have the same tiles (the same grid and the same
 /// offsets at what goes from one to the other) the second stands behind the first; else one of them must work on each element alone: it
@@ -42,8 +42,8 @@ impl Skill for FusedLaunches {
         "One kernel instead of two that a function launches one right after the other, where the second reads what the first has written: it stays in registers, and is written to memory only if it is used later. The two have the same tiles, or one of them works on each element alone and takes the tiles of the other (a sum before a norm, an activation behind a product)."
     }
 
-    fn step(&self) -> Step {
-        Step::Large
+    fn step(&self) -> StepSize {
+        StepSize::Large
     }
 
     fn keeps_contract(&self) -> bool {
@@ -51,10 +51,10 @@ impl Skill for FusedLaunches {
         true
     }
 
-    fn turns(&self, subject: &Subject<'_>, _: &mut Chance) -> Vec<Turn> {
+    fn turns(&self, subject: &Subject<'_>, _: &mut Rng) -> Vec<Proposal> {
         let turn = |edits| {
             let changes = vec![Change::Structure("one kernel for two launches".to_owned())];
-            Turn { kind: "fused_launches".to_owned(), edits, changes }
+            Proposal { kind: "fused_launches".to_owned(), edits, changes }
         };
         let edits =
             |pair: &Pair<'_>| -> Vec<Vec<Edit>> { ways(pair).iter().filter_map(|&way| fused(pair, way)).collect() };
@@ -63,7 +63,7 @@ impl Skill for FusedLaunches {
 }
 
 /// How two kernels may become one.
-fn ways(pair: &Pair<'_>) -> &'static [Way] {
+fn ways(pair: &Pair<'_>) -> &'static [FusionKind] {
     let (grid, other) = (pair.first.grid(), pair.second.grid());
     let is_same = |between: &pair::Between<'_>| {
         let store = &between.store;
@@ -77,14 +77,14 @@ fn ways(pair: &Pair<'_>) -> &'static [Way] {
         })
     };
     if grid.is_some() && grid == other && pair.between.iter().all(is_same) {
-        &[Way::SameTiles]
+        &[FusionKind::SameTiles]
     } else {
-        &[Way::AtStore, Way::AtLoad]
+        &[FusionKind::AtStore, FusionKind::AtLoad]
     }
 }
 
 /// The new kernel beside the others, and its launch.
-fn fused(pair: &Pair<'_>, way: Way) -> Option<Vec<Edit>> {
+fn fused(pair: &Pair<'_>, way: FusionKind) -> Option<Vec<Edit>> {
     let text = pair.around.text;
     let (fusion, body) = Fusion::of(pair, way)?;
     let called = Called::of(&fusion.names, &body)?;

@@ -1,14 +1,14 @@
 //! Orders the programs of a product in groups, so that programs that run together share loads.
 
-use base::rng::Chance;
+use base::rng::Rng;
 use model::kernel::Kernel;
 use model::kernel::ast::{Call, Expr, ExprKind, Stmt, StmtKind, walk_statements};
 use model::syntax::Span;
 use rules::Edit;
 
 use super::written::assigned;
-use super::{Change, Skill, Subject, Turn, first_statement, fresh, indent_of};
-use crate::Step;
+use super::{Change, Proposal, Skill, Subject, first_statement, fresh, indent_of};
+use crate::StepSize;
 
 /// So many rows of programs make a group.
 const GROUPS: [i64; 3] = [4, 8, 16];
@@ -28,15 +28,15 @@ impl Skill for GroupedOrder {
         "The programs of a product in groups, so that those that run together share what they load."
     }
 
-    fn step(&self) -> Step {
-        Step::Large
+    fn step(&self) -> StepSize {
+        StepSize::Large
     }
 
     fn keeps_contract(&self) -> bool {
         true
     }
 
-    fn turns(&self, subject: &Subject<'_>, _: &mut Chance) -> Vec<Turn> {
+    fn turns(&self, subject: &Subject<'_>, _: &mut Rng) -> Vec<Proposal> {
         let is_product = calls(subject.kernel).iter().any(|(_, call)| subject.member(call).as_deref() == Some("dot"));
         let is_grouped =
             calls(subject.kernel).iter().any(|(_, call)| subject.member(call).as_deref() == Some("swizzle2d"));
@@ -51,7 +51,7 @@ impl Skill for GroupedOrder {
             };
             for edits in ways {
                 let changes = vec![Change::Structure(format!("programs in groups of {group}"))];
-                turns.push(Turn { kind: "grouped_order".to_owned(), edits, changes });
+                turns.push(Proposal { kind: "grouped_order".to_owned(), edits, changes });
             }
         }
         turns

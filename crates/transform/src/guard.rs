@@ -1,12 +1,12 @@
 //! Guards for greater tiles in kernels without masks: `128 if n % 128 == 0 else 64`.
 
 use model::kernel::ast::{Expr, ExprKind, Stmt, walk_statements};
-use model::kernel::{Host, Kernel, Launch, Module, Param};
+use model::kernel::{HostFunction, Kernel, Launch, Module, Param};
 use model::syntax::Span;
 use rules::Edit;
 
+use super::grid_tiles::is_free;
 use super::launched::passed_for;
-use super::tied::is_free;
 use super::written::{bindings, grid_of, is_settled, is_steady};
 use super::{fresh, indent_of, unmasked};
 
@@ -29,7 +29,7 @@ struct Named {
 }
 
 /// A tile of a launch.
-pub(super) struct Tile<'a> {
+pub(super) struct LaunchTile<'a> {
     pub(super) kernel: &'a Kernel,
     pub(super) launch: &'a Launch,
     pub(super) param: &'a str,
@@ -38,7 +38,7 @@ pub(super) struct Tile<'a> {
 
 impl Guard {
     /// That of a tile; `None` where masks cut it off, or nobody can tell what it divides.
-    pub(super) fn of(module: &Module, text: &str, tile: &Tile<'_>, spans: &[Span]) -> Option<Self> {
+    pub(super) fn of(module: &Module, text: &str, tile: &LaunchTile<'_>, spans: &[Span]) -> Option<Self> {
         let host = &module.hosts[tile.launch.host?];
         let first = *spans.first()?;
         if let [only] = spans
@@ -75,9 +75,9 @@ impl Guard {
 
     /// That of a tile whose number is a constant of the file, and the places of its name that have to be its own: where it is passed, and in
     /// the grid.
-    pub(super) fn of_global(module: &Module, text: &str, tile: &Tile<'_>) -> Option<(Vec<Span>, Self)> {
+    pub(super) fn of_global(module: &Module, text: &str, tile: &LaunchTile<'_>) -> Option<(Vec<Span>, Self)> {
         let host = &module.hosts[tile.launch.host?];
-        let Tile { kernel, launch, param, .. } = *tile;
+        let LaunchTile { kernel, launch, param, .. } = *tile;
         let passed = passed_for(kernel, launch, param)?;
         let name = passed.as_name()?;
         let is_global = bindings(&host.body, name).is_empty() && !host.params.iter().any(|param| param == name);
@@ -175,7 +175,7 @@ fn said(text: &str, size: &Expr) -> String {
 }
 
 /// Whether all names of an expression are bound when a statement begins.
-fn is_bound(host: &Host, size: &Expr, stmt: &Stmt) -> bool {
+fn is_bound(host: &HostFunction, size: &Expr, stmt: &Stmt) -> bool {
     let mut is_bound = true;
     size.walk(&mut |part| {
         let Some(name) = part.as_name() else { return };
@@ -187,7 +187,7 @@ fn is_bound(host: &Host, size: &Expr, stmt: &Stmt) -> bool {
 }
 
 /// A name for the tile that the function does not use yet: that of the parameter where it can be.
-fn free_name(module: &Module, host: &Host, text: &str, param: &str) -> String {
+fn free_name(module: &Module, host: &HostFunction, text: &str, param: &str) -> String {
     let mut is_used = host.params.iter().any(|one| one == param) || module.bindings.contains_key(param);
     walk_statements(&host.body, &mut |stmt| {
         is_used |= stmt.exprs().iter().any(|expr| expr.mentions(param));

@@ -1,7 +1,7 @@
 //! Adds a constexpr parameter whose value `@triton.heuristics` computes for each call.
 
 use model::syntax::Span;
-use protocol::Source;
+use protocol::WorkloadSource;
 use rules::Edit;
 
 use super::{Subject, indent_of};
@@ -11,7 +11,7 @@ pub(super) fn is_open(subject: &Subject<'_>) -> bool {
     let kernel = subject.kernel;
     let is_called = subject.candidate.module.called_in_kernels().contains(&kernel.name);
     let is_plain = kernel.plain && kernel.heuristics.is_some() && !kernel.has_error && !is_called;
-    is_plain && subject.workload.source != Source::Launch
+    is_plain && subject.workload.source != WorkloadSource::Launch
 }
 
 /// The edits that give a kernel a constant of this name, which is what `test` makes of its arguments, `args`. It is right above the

@@ -1,6 +1,6 @@
 //! Hoists loads of loop-invariant addresses out of a loop.
 
-use base::rng::Chance;
+use base::rng::Rng;
 use model::kernel::ast::{Expr, Stmt, StmtKind, walk_statements};
 use model::syntax::Span;
 use rules::Edit;
@@ -9,8 +9,8 @@ use super::lines::{line_start, lines_with_comments};
 use super::loads::{Loaded, loaded, written};
 use super::names::{bound_by, in_expr};
 use super::written::bindings;
-use super::{Change, Skill, Subject, Turn, indent_of};
-use crate::Step;
+use super::{Change, Proposal, Skill, Subject, indent_of};
+use crate::StepSize;
 
 /// Puts what a loop loads in each round, at the same place and with the same mask, before the loop, with what that is computed from.
 /// Triton leaves such loads where they stand, since it does not know that nothing is written there.
@@ -25,15 +25,15 @@ impl Skill for HoistedLoads {
         "What all rounds of a loop load from the same place, such as weights beside rows, is loaded once before the loop. It takes registers in exchange."
     }
 
-    fn step(&self) -> Step {
-        Step::Small
+    fn step(&self) -> StepSize {
+        StepSize::Small
     }
 
     fn keeps_contract(&self) -> bool {
         true
     }
 
-    fn turns(&self, subject: &Subject<'_>, _: &mut Chance) -> Vec<Turn> {
+    fn turns(&self, subject: &Subject<'_>, _: &mut Rng) -> Vec<Proposal> {
         if subject.kernel.has_error {
             return Vec::new();
         }
@@ -43,7 +43,7 @@ impl Skill for HoistedLoads {
             count += 1;
             if let Some(edits) = hoisted(subject, stmt, body) {
                 let changes = vec![Change::Structure(format!("loads before loop {count}"))];
-                turns.push(Turn { kind: "hoisted_loads".to_owned(), edits, changes });
+                turns.push(Proposal { kind: "hoisted_loads".to_owned(), edits, changes });
             }
         });
         turns

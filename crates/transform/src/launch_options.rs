@@ -1,10 +1,10 @@
 //! Changes one launch option at a time (`num_warps` or `num_stages`).
 
-use base::rng::Chance;
+use base::rng::Rng;
 
-use super::knobs::Knob;
-use super::{Skill, Subject, Turn};
-use crate::Step;
+use super::launch_params::Knob;
+use super::{Proposal, Skill, Subject};
+use crate::StepSize;
 
 /// Turns `num_warps` or `num_stages`, which are written where the launch leaves them out.
 pub(super) struct LaunchOptions;
@@ -18,15 +18,15 @@ impl Skill for LaunchOptions {
         "`num_warps` and `num_stages`, also where the launch leaves them out or works them out."
     }
 
-    fn step(&self) -> Step {
-        Step::Small
+    fn step(&self) -> StepSize {
+        StepSize::Small
     }
 
     fn turns_numbers(&self) -> bool {
         true
     }
 
-    fn turns(&self, subject: &Subject<'_>, _: &mut Chance) -> Vec<Turn> {
+    fn turns(&self, subject: &Subject<'_>, _: &mut Rng) -> Vec<Proposal> {
         subject.single_turns(Knob::is_option)
     }
 }

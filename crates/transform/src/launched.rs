@@ -1,9 +1,9 @@
 //! The arguments that a launch passes for a kernel's parameters.
 
 use model::kernel::ast::{Arg, Expr, ExprKind, Stmt, has_star, walk_statements};
-use model::kernel::{Host, Kernel, Launch, Module};
+use model::kernel::{HostFunction, Kernel, Launch, Module};
 use model::syntax::Span;
-use protocol::{Value, Workload};
+use protocol::{ArgumentValue, Workload};
 
 use super::Subject;
 use super::written::{bindings, grid_of, is_steady, only_value, tuple_of};
@@ -15,7 +15,7 @@ pub(super) fn only_launch<'a>(subject: &'a Subject<'a>) -> Option<&'a Launch> {
 }
 
 /// What a call of a function passes for one of its parameters.
-pub(super) fn called_with<'a>(host: &Host, call: &'a Workload, name: &str) -> Option<&'a Value> {
+pub(super) fn called_with<'a>(host: &HostFunction, call: &'a Workload, name: &str) -> Option<&'a ArgumentValue> {
     let by_name = call.kwargs.iter().find(|(given, _)| given == name).map(|(_, value)| value);
     by_name.or_else(|| call.args.get(host.params.iter().position(|param| param == name)?))
 }
@@ -126,7 +126,7 @@ pub(super) fn given<'a>(
 }
 
 /// The statement without statements in it that holds a part of the text.
-pub(super) fn innermost(host: &Host, span: Span) -> Option<&Stmt> {
+pub(super) fn innermost(host: &HostFunction, span: Span) -> Option<&Stmt> {
     let mut found = None;
     walk_statements(&host.body, &mut |stmt| {
         let holds = stmt.span.start <= span.start && span.end <= stmt.span.end;

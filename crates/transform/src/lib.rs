@@ -13,13 +13,15 @@ mod dot_precision;
 mod even_sizes;
 mod eviction;
 mod exp2;
+mod full_iterations;
 mod fused_launches;
+mod grid_tiles;
 mod grouped_order;
 mod guard;
 mod heuristic;
 mod hoisted_loads;
-pub mod knobs;
 mod launch_options;
+pub mod launch_params;
 mod launched;
 mod lift;
 mod lines;
@@ -35,46 +37,44 @@ mod parameter;
 mod persistent;
 mod pointwise;
 mod product_tiles;
+mod programs_per_sm;
 mod reaching;
 mod recomputed;
-mod resident;
 mod rounds;
-mod rounds_at_once;
 mod rows_per_program;
 mod single_tile;
 mod split;
 mod step;
 mod summed_atomics;
 mod swapped_factors;
-mod tied;
 mod tile_sizes;
 #[cfg(test)]
 mod turned;
 mod two_dimensional;
 mod unmasked;
+mod unroll;
 mod untuned;
-mod whole_rounds;
 mod widened;
 mod written;
 
 use std::collections::BTreeSet;
 
-use base::rng::Chance;
+use base::rng::Rng;
 use candidate::{Candidate, Change, edits_between};
-use model::analysis::types::{Facts, infer};
-use model::api::Target;
+use model::analysis::types::{KernelAnalysis, infer};
+use model::api::TritonTarget;
 use model::kernel::ast::{Call, Expr, ExprKind, Stmt, StmtKind, walk_expressions, walk_statements};
 use model::kernel::{Kernel, Module};
-use protocol::{LaunchRecord, Source, Workload};
+use protocol::{LaunchRecord, Workload, WorkloadSource};
 use rules::Edit;
-pub use step::Step;
+pub use step::StepSize;
 use workload::{launch_of_candidate, numbers_of_comment};
 
-use knobs::Knob;
+use launch_params::Knob;
 
 /// A proposal: one change of a candidate's source.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Turn {
+pub struct Proposal {
     /// The kind under which experience with such proposals is collected, such as `num_warps up`.
     pub kind: String,
     /// The edits of the candidate's source.
@@ -83,7 +83,7 @@ pub struct Turn {
     pub changes: Vec<Change>,
 }
 
-impl Turn {
+impl Proposal {
     /// A proposal that changes the structure of the kernel; `None` where there are no edits.
     fn of_structure(kind: &str, what: &str, edits: Vec<Edit>) -> Option<Self> {
         let changes = vec![Change::Structure(what.to_owned())];
@@ -100,7 +100,7 @@ pub trait Skill: Sync {
     fn about(&self) -> &'static str;
 
     /// Whether the skill makes small steps, which keep the structure of the candidate, or large ones.
-    fn step(&self) -> Step;
+    fn step(&self) -> StepSize;
 
     /// Whether the skill changes nothing but numbers (tile sizes and launch options).
     fn turns_numbers(&self) -> bool {
@@ -130,7 +130,7 @@ pub trait Skill: Sync {
     }
 
     /// The skill's proposals for a candidate. They may be a random sample of all that are possible.
-    fn turns(&self, subject: &Subject<'_>, chance: &mut Chance) -> Vec<Turn>;
+    fn turns(&self, subject: &Subject<'_>, chance: &mut Rng) -> Vec<Proposal>;
 }
 
 /// All built-in skills.
@@ -138,7 +138,7 @@ pub const SKILLS: &[&dyn Skill] = &[
     &tile_sizes::TileSizes,
     &launch_options::LaunchOptions,
     &loop_options::LoopOptions,
-    &resident::Resident,
+    &programs_per_sm::Resident,
     &eviction::Eviction,
     &hoisted_loads::HoistedLoads,
     &exp2::Exp2,
@@ -159,11 +159,11 @@ pub const SKILLS: &[&dyn Skill] = &[
     &autotuned::Autotuned,
     &grouped_order::GroupedOrder,
     &longest_first::LongestFirst,
-    &rounds_at_once::RoundsAtOnce,
+    &unroll::RoundsAtOnce,
     &persistent::Persistent,
     &summed_atomics::SummedAtomics,
     &descriptors::Descriptors,
-    &whole_rounds::WholeRounds,
+    &full_iterations::WholeRounds,
     &split::SplitLoop,
     &fused_launches::FusedLaunches,
 ];
@@ -179,7 +179,7 @@ pub struct Subject<'a> {
     /// The recorded call that launches it.
     pub workload: &'a Workload,
     /// The release of Triton that candidates are compiled with.
-    pub target: Target,
+    pub target: TritonTarget,
 }
 
 impl<'a> Subject<'a> {
@@ -189,11 +189,11 @@ impl<'a> Subject<'a> {
         let kernel = candidate.module.kernel(name)?;
         let mut knobs = knobs_of(candidate, original, kernel, workload)?;
         knobs.iter_mut().for_each(|knob| knob.began_with(&candidate.changes));
-        Some(Self { knobs, candidate, kernel, workload, target: Target::newest() })
+        Some(Self { knobs, candidate, kernel, workload, target: TritonTarget::newest() })
     }
 
     /// The same subject, compiled with another release of Triton.
-    pub fn with_target(self, target: Target) -> Self {
+    pub fn with_target(self, target: TritonTarget) -> Self {
         Self { target, ..self }
     }
 
@@ -243,12 +243,12 @@ impl<'a> Subject<'a> {
     }
 
     /// The analysis of the kernel without the numbers that launches pass, as these may change later.
-    fn facts_of_any_launch(&self) -> Option<Facts> {
+    fn facts_of_any_launch(&self) -> Option<KernelAnalysis> {
         self.facts_of(self.candidate.module.clone())
     }
 
     /// The same analysis of another version of the file.
-    fn facts_of(&self, mut alone: Module) -> Option<Facts> {
+    fn facts_of(&self, mut alone: Module) -> Option<KernelAnalysis> {
         let at = alone.kernels.iter().position(|other| other.name == self.kernel.name)?;
         alone.launches.iter_mut().for_each(|launch| launch.args.clear());
         alone.kernels[at].params.iter_mut().for_each(|param| param.default = None);
@@ -264,13 +264,14 @@ impl<'a> Subject<'a> {
     }
 
     /// The proposal that gives the knobs these values.
-    pub fn turn(&self, kind: impl Into<String>, setting: &knobs::Setting) -> Turn {
-        let (edits, changes) = (knobs::edits(&self.knobs, setting), knobs::changes(&self.knobs, setting));
-        Turn { kind: kind.into(), edits, changes }
+    pub fn turn(&self, kind: impl Into<String>, setting: &launch_params::Setting) -> Proposal {
+        let (edits, changes) =
+            (launch_params::edits(&self.knobs, setting), launch_params::changes(&self.knobs, setting));
+        Proposal { kind: kind.into(), edits, changes }
     }
 
     /// Proposals that move one knob one or two choices up or down.
-    fn single_turns(&self, is_meant: impl Fn(&Knob) -> bool) -> Vec<Turn> {
+    fn single_turns(&self, is_meant: impl Fn(&Knob) -> bool) -> Vec<Proposal> {
         let mut turns = Vec::new();
         for (at, knob) in self.knobs.iter().enumerate().filter(|(_, knob)| is_meant(knob)) {
             for distance in [1, -1, 2, -2] {
@@ -285,7 +286,7 @@ impl<'a> Subject<'a> {
     }
 
     /// Whether a proposal changes the kernel itself, and not only its launch or the decorators that choose its numbers.
-    pub fn is_changed_by(&self, turn: &Turn) -> bool {
+    pub fn is_changed_by(&self, turn: &Proposal) -> bool {
         let kernel = self.kernel;
         // Callers that pass numbers to a kernel without an autotuner can no longer do so when it gets one.
         let start = if kernel.autotune.is_some() { kernel.name_span.start } else { kernel.span.start };
@@ -293,7 +294,7 @@ impl<'a> Subject<'a> {
     }
 
     /// The values of the knobs in the candidate's source.
-    pub fn present(&self) -> knobs::Setting {
+    pub fn present(&self) -> launch_params::Setting {
         self.knobs.iter().map(|knob| knob.current).collect()
     }
 }
@@ -341,10 +342,10 @@ fn indent_of(text: &str, at: usize) -> Option<&str> {
 
 /// The knobs of the kernel. `None` where the launch was recorded by itself and no comment describes it.
 fn knobs_of(candidate: &Candidate, original: &str, kernel: &Kernel, workload: &Workload) -> Option<Vec<Knob>> {
-    if workload.source != Source::Launch {
-        return Some(knobs::knobs(&candidate.module, &candidate.text, kernel, &workload.entry));
+    if workload.source != WorkloadSource::Launch {
+        return Some(launch_params::knobs(&candidate.module, &candidate.text, kernel, &workload.entry));
     }
     // Launches elsewhere in the file are not measured.
     let own = launch_of_candidate(workload, original, &candidate.text);
-    Some(knobs::knobs_of_comment(kernel, &numbers_of_comment(&candidate.text, &own)?))
+    Some(launch_params::knobs_of_comment(kernel, &numbers_of_comment(&candidate.text, &own)?))
 }

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use model::kernel::ast::{Arg, Call, Expr, ExprKind, Stmt, StmtKind};
 use model::kernel::{Kernel, Launch, Module};
 use model::syntax::Span;
-use protocol::Source;
+use protocol::WorkloadSource;
 use rules::Edit;
 
 use super::masked::and_mask;
@@ -49,7 +49,7 @@ struct Names {
 
 /// What a kernel's rows are taken from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Way {
+pub(super) enum RowSource {
     /// Each program along this axis of the grid has one.
     Programs(u8),
     /// The last loop of each program goes over them, from its own number on by the number of programs.
@@ -57,7 +57,7 @@ pub(super) enum Way {
 }
 
 struct Lift<'a> {
-    way: Way,
+    way: RowSource,
     module: &'a Module,
     kernel: &'a Kernel,
     text: &'a str,
@@ -77,17 +77,17 @@ pub(super) struct Lifted {
 }
 
 /// Gives each program so many rows, or each of its rounds; `None` where it is not known how.
-pub(super) fn lift(subject: &Subject<'_>, way: Way, size: i64) -> Option<Lifted> {
+pub(super) fn lift(subject: &Subject<'_>, way: RowSource, size: i64) -> Option<Lifted> {
     let (module, kernel, text) = (&subject.candidate.module, subject.kernel, subject.candidate.text.as_str());
     let is_plain = kernel.plain
         && kernel.autotune.is_none()
         && kernel.heuristics.as_ref().is_some_and(Vec::is_empty)
         && !kernel.has_error;
-    if subject.workload.source == Source::Launch || !is_plain {
+    if subject.workload.source == WorkloadSource::Launch || !is_plain {
         return None;
     }
     let fresh = |base: &str| fresh(text, base);
-    let rows = fresh(if way == Way::Rounds { "first_row" } else { "rows" });
+    let rows = fresh(if way == RowSource::Rounds { "first_row" } else { "rows" });
     let names = Names { rows, exist: fresh("in_rows"), count: fresh("row_count"), size: fresh("ROWS") };
     let (kinds, begun, edits) = Default::default();
     let mut lift = Lift { way, module, kernel, text, names, kinds, begun, edits, has_rows: false };
@@ -148,7 +148,8 @@ impl<'a> Lift<'a> {
                 None => self.expr(value).map(drop),
             },
             StmtKind::For { target, iter, body, orelse } if orelse.is_empty() => {
-                if self.way == Way::Rounds && self.kernel.body.last().is_some_and(|last| std::ptr::eq(last, stmt)) {
+                if self.way == RowSource::Rounds && self.kernel.body.last().is_some_and(|last| std::ptr::eq(last, stmt))
+                {
                     return self.rounds(target, iter, body);
                 }
                 self.scalar(iter)?;
@@ -296,14 +297,14 @@ impl<'a> Lift<'a> {
         match last {
             "program_id" => {
                 let axis = call.argument("axis", Some(0))?.as_int()?;
-                if !matches!(self.way, Way::Programs(of_rows) if i128::from(of_rows) == axis) {
+                if !matches!(self.way, RowSource::Programs(of_rows) if i128::from(of_rows) == axis) {
                     return Some(SCALAR);
                 }
                 self.edits.push(Edit { span: expr.span, text: self.names.rows.clone() });
                 self.has_rows = true;
                 Some(Kind { of_row: true, along: false })
             }
-            "num_programs" => (self.way == Way::Rounds).then_some(SCALAR),
+            "num_programs" => (self.way == RowSource::Rounds).then_some(SCALAR),
             "arange" => {
                 self.all(&call.args).filter(|kind| *kind == SCALAR)?;
                 self.put(expr.span.end, "[None, :]");

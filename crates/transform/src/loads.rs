@@ -5,7 +5,7 @@ use model::kernel::Kernel;
 use model::kernel::ast::{Expr, ExprKind, Stmt, walk_expressions};
 
 use super::Subject;
-use super::knobs::BUILTINS;
+use super::launch_params::BUILTINS;
 use super::pointwise::METHODS;
 use super::written::{bindings, only_value};
 

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use base::rng::Chance;
+use base::rng::Rng;
 use model::kernel::ast::{Expr, StmtKind, walk_statements};
 use rules::Edit;
 
 use super::grouped_order::{axis, calls};
-use super::{Skill, Subject, Turn};
-use crate::Step;
+use super::{Proposal, Skill, Subject};
+use crate::StepSize;
 
 /// The axes of a grid.
 const AXES: [i64; 3] = [0, 1, 2];
@@ -28,15 +28,15 @@ impl Skill for LongestFirst {
         "The programs that go through the most rounds of a loop first, so that the device waits for short ones at the end."
     }
 
-    fn step(&self) -> Step {
-        Step::Small
+    fn step(&self) -> StepSize {
+        StepSize::Small
     }
 
     fn keeps_contract(&self) -> bool {
         true
     }
 
-    fn turns(&self, subject: &Subject<'_>, _: &mut Chance) -> Vec<Turn> {
+    fn turns(&self, subject: &Subject<'_>, _: &mut Rng) -> Vec<Proposal> {
         if subject.kernel.has_error || may_wait(subject) {
             return Vec::new();
         }
@@ -52,7 +52,7 @@ fn may_wait(subject: &Subject<'_>) -> bool {
     waits || calls(subject.kernel).iter().any(|(_, call)| subject.member(call).is_some_and(is_own))
 }
 
-fn turned(subject: &Subject<'_>, at: i64) -> Option<Turn> {
+fn turned(subject: &Subject<'_>, at: i64) -> Option<Proposal> {
     let text = subject.candidate.text.as_str();
     let count = subject.candidate.module.language_name(subject.kernel, "num_programs")?;
     let ids: Vec<&Expr> = calls(subject.kernel)
@@ -66,7 +66,7 @@ fn turned(subject: &Subject<'_>, at: i64) -> Option<Turn> {
         return None;
     }
     let edit = |id: &&Expr| Edit { span: id.span, text: format!("({before}{})", &text[id.span.start..id.span.end]) };
-    Turn::of_structure(
+    Proposal::of_structure(
         "longest_first",
         &format!("programs of axis {at} the other way around"),
         ids.iter().map(edit).collect(),

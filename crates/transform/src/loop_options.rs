@@ -1,13 +1,13 @@
 //! Options of `tl.range` for a loop: pipeline stages, unrolling, flattening, warp specialization.
 
-use base::rng::Chance;
+use base::rng::Rng;
 use model::kernel::ast::{Call, Expr, ExprKind, Stmt, StmtKind, walk_expressions, walk_statements};
 use model::syntax::Span;
 use rules::Edit;
 
 use super::reaching::{Given, Reaching};
-use super::{Change, Skill, Subject, Turn};
-use crate::Step;
+use super::{Change, Proposal, Skill, Subject};
+use crate::StepSize;
 
 /// Only the first so many loops are turned.
 const MOST: usize = 4;
@@ -40,15 +40,15 @@ impl Skill for LoopOptions {
         "Options of `tl.range` for a loop that loads: `num_stages`, `loop_unroll_factor`, `flatten`, `warp_specialize`."
     }
 
-    fn step(&self) -> Step {
-        Step::Small
+    fn step(&self) -> StepSize {
+        StepSize::Small
     }
 
     fn keeps_contract(&self) -> bool {
         true
     }
 
-    fn turns(&self, subject: &Subject<'_>, _: &mut Chance) -> Vec<Turn> {
+    fn turns(&self, subject: &Subject<'_>, _: &mut Rng) -> Vec<Proposal> {
         let mut turns = Vec::new();
         for it in loops(subject).iter().take(MOST) {
             for (keyword, choices) in NUMBERS {
@@ -62,7 +62,7 @@ impl Skill for LoopOptions {
             {
                 let changes = vec![Change::Structure(format!("{keyword} for {}", it.name))];
                 let kind = format!("loop {keyword}");
-                turns.extend(with(it, keyword, "True").map(|edits| Turn { kind, edits, changes }));
+                turns.extend(with(it, keyword, "True").map(|edits| Proposal { kind, edits, changes }));
             }
         }
         turns
@@ -153,9 +153,9 @@ fn with(it: &Loop<'_>, keyword: &str, value: &str) -> Option<Vec<Edit>> {
 }
 
 /// The loop with other numbers for one keyword. What is there and no number is left alone.
-fn numbers(it: &Loop<'_>, keyword: &str, choices: &[i64]) -> Vec<Turn> {
+fn numbers(it: &Loop<'_>, keyword: &str, choices: &[i64]) -> Vec<Proposal> {
     let name = format!("{keyword} of {}", it.name);
-    let turn = |direction: &str, edits, change| Turn {
+    let turn = |direction: &str, edits, change| Proposal {
         kind: format!("loop {keyword}{direction}"),
         edits,
         changes: vec![change],
@@ -194,12 +194,12 @@ mod tests {
         let candidate = Candidate::original(&text);
         let workload = Workload { entry: "run".to_owned(), ..Workload::default() };
         let subject = Subject::new(&candidate, &text, "k", &workload).unwrap();
-        let said = |turn: &Turn| {
+        let said = |turn: &Proposal| {
             let made = candidate.with(&turn.edits, &turn.changes);
             let heads = made.text.lines().filter_map(|line| line.trim().strip_prefix("for i in "));
             format!("{}: {}: {}", turn.kind, made.describe(), heads.collect::<Vec<_>>().join(" "))
         };
-        LoopOptions.turns(&subject, &mut Chance::new(1)).iter().map(said).collect()
+        LoopOptions.turns(&subject, &mut Rng::new(1)).iter().map(said).collect()
     }
 
     const LOAD: &str = "        v = tl.load(x + i)\n";

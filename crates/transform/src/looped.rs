@@ -6,15 +6,15 @@ mod row;
 mod text;
 mod write;
 
-use base::rng::Chance;
+use base::rng::Rng;
 use model::kernel::Launch;
 use model::kernel::ast::{argument, has_star};
-use protocol::{Source, Value};
+use protocol::{ArgumentValue, WorkloadSource};
 use rules::Edit;
 
 use super::written::certain;
-use super::{Change, Skill, Subject, Turn};
-use crate::Step;
+use super::{Change, Proposal, Skill, Subject};
+use crate::StepSize;
 
 use parts::Home;
 use row::Row;
@@ -43,17 +43,17 @@ impl Skill for Looped {
         "Loops over the row, where it is in one tile: long rows do not fit into the registers of a program."
     }
 
-    fn step(&self) -> Step {
-        Step::Large
+    fn step(&self) -> StepSize {
+        StepSize::Large
     }
 
-    fn turns(&self, subject: &Subject<'_>, _: &mut Chance) -> Vec<Turn> {
+    fn turns(&self, subject: &Subject<'_>, _: &mut Rng) -> Vec<Proposal> {
         let Some((block, kernel)) = looped(subject) else { return Vec::new() };
         let turn = |tile: i64| {
             let (edits, change) = with_tile(subject, block, tile)?;
             let structure = Change::Structure("loops over the row".to_owned());
             let edits = kernel.iter().cloned().chain(edits).collect();
-            Some(Turn { kind: "looped".to_owned(), edits, changes: vec![structure, change] })
+            Some(Proposal { kind: "looped".to_owned(), edits, changes: vec![structure, change] })
         };
         let most = most(subject, block);
         TILES.into_iter().filter(|&tile| most.is_none_or(|most| tile < most)).filter_map(turn).collect()
@@ -78,7 +78,7 @@ fn most(subject: &Subject<'_>, block: &str) -> Option<i64> {
     let of = subject.records();
     let passed = of.flat_map(|launch| launch.keywords.iter().chain(&launch.arguments));
     let numbers = passed.filter(|(name, _)| name == block).filter_map(|(_, value)| match value {
-        Value::Int(number) => Some(*number),
+        ArgumentValue::Int(number) => Some(*number),
         _ => None,
     });
     numbers.max()
@@ -86,11 +86,11 @@ fn most(subject: &Subject<'_>, block: &str) -> Option<i64> {
 
 /// Passes another tile size, in all launches.
 fn with_tile(subject: &Subject<'_>, block: &str, tile: i64) -> Option<(Vec<Edit>, Change)> {
-    if subject.workload.source == Source::Launch {
+    if subject.workload.source == WorkloadSource::Launch {
         let at = subject.knobs.iter().position(|knob| knob.name == block && knob.current > tile)?;
         let mut setting = subject.present();
         setting[at] = tile;
-        let Turn { edits, mut changes, .. } = subject.turn("", &setting);
+        let Proposal { edits, mut changes, .. } = subject.turn("", &setting);
         return Some((edits, changes.pop()?));
     }
     let module = &subject.candidate.module;

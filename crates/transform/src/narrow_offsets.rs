@@ -3,12 +3,12 @@
 mod flow;
 mod number;
 
-use base::rng::Chance;
+use base::rng::Rng;
 use model::syntax::Span;
 use rules::Edit;
 
-use super::{Change, Skill, Subject, Turn, fresh, heuristic};
-use crate::Step;
+use super::{Change, Proposal, Skill, Subject, fresh, heuristic};
+use crate::StepSize;
 
 use flow::{Cast, Demands, Flow};
 
@@ -32,21 +32,21 @@ impl Skill for NarrowOffsets {
         "Offsets in 32 bits, where the kernel casts them to 64 and a call's tensors are small enough: `@triton.heuristics` decides that for each call. That saves the most where offsets are divided."
     }
 
-    fn step(&self) -> Step {
-        Step::Small
+    fn step(&self) -> StepSize {
+        StepSize::Small
     }
 
     fn is_fine(&self) -> bool {
         true
     }
 
-    fn turns(&self, subject: &Subject<'_>, _: &mut Chance) -> Vec<Turn> {
+    fn turns(&self, subject: &Subject<'_>, _: &mut Rng) -> Vec<Proposal> {
         let is_said = subject.kernel.params.iter().any(|param| param.name.starts_with(NAME));
         let found = if is_said || !heuristic::is_open(subject) { None } else { Flow::of(subject) };
         let turn = |(casts, demands): (Vec<Cast>, Demands<'_>)| {
             let edits = edits(subject, &casts, &demands)?;
             let changes = vec![Change::Structure("offsets in 32 bits where they fit".to_owned())];
-            Some(Turn { kind: "narrow_offsets".to_owned(), edits, changes })
+            Some(Proposal { kind: "narrow_offsets".to_owned(), edits, changes })
         };
         found.and_then(turn).into_iter().collect()
     }

@@ -1,13 +1,13 @@
 //! Replaces an autotuner's configurations by one of them.
 
-use base::rng::Chance;
+use base::rng::Rng;
 use model::kernel::{Config, Kernel, Module};
 use model::syntax::Span;
 use rules::{Edit, apply_edits};
 
-use super::knobs::{knobs_of_config, only_config};
-use super::{Change, Skill, Subject, Turn};
-use crate::Step;
+use super::launch_params::{knobs_of_config, only_config};
+use super::{Change, Proposal, Skill, Subject};
+use crate::StepSize;
 use crate::candidate::Candidate;
 
 /// So many configurations are tried at most.
@@ -26,20 +26,20 @@ impl Skill for OneConfiguration {
         "One configuration of an autotuner, whose numbers are then turned. What is offered has the others behind it, for calls of other sizes."
     }
 
-    fn step(&self) -> Step {
-        Step::Large
+    fn step(&self) -> StepSize {
+        StepSize::Large
     }
 
     fn turns_numbers(&self) -> bool {
         true
     }
 
-    fn turns(&self, subject: &Subject<'_>, _: &mut Chance) -> Vec<Turn> {
+    fn turns(&self, subject: &Subject<'_>, _: &mut Rng) -> Vec<Proposal> {
         let Some(all) = several(subject.kernel) else { return Vec::new() };
         let turn = |kept: &Config| {
             let text = subject.candidate.text.get(kept.span.start..kept.span.end)?.to_owned();
             let edits = vec![Edit { span: whole(all), text }];
-            Some(Turn { kind: "one_configuration".to_owned(), edits, changes: vec![instead_of(all)] })
+            Some(Proposal { kind: "one_configuration".to_owned(), edits, changes: vec![instead_of(all)] })
         };
         all.iter().take(MOST).filter_map(turn).collect()
     }
@@ -56,13 +56,13 @@ fn instead_of(all: &[Config]) -> Change {
 
 /// Turns of the numbers of the largest of several configurations, each at once with taking away the others; none where there are not
 /// several.
-pub(super) fn of_one(subject: &Subject<'_>, turns: impl Fn(&Subject<'_>) -> Vec<Turn>) -> Vec<Turn> {
+pub(super) fn of_one(subject: &Subject<'_>, turns: impl Fn(&Subject<'_>) -> Vec<Proposal>) -> Vec<Proposal> {
     let Some(all) = several(subject.kernel) else { return Vec::new() };
     let &Subject { candidate, kernel, workload, target, .. } = subject;
     let Some(largest) = largest(all) else { return Vec::new() };
     let kept = largest.span;
     let one = Subject { knobs: knobs_of_config(kernel, largest), candidate, kernel, workload, target };
-    let alone = |Turn { kind, edits, mut changes }: Turn| {
+    let alone = |Proposal { kind, edits, mut changes }: Proposal| {
         let inside = |edit: Edit| {
             let (start, end) = (edit.span.start.checked_sub(kept.start)?, edit.span.end.checked_sub(kept.start)?);
             (edit.span.end <= kept.end).then(|| Edit { span: Span::new(start, end), text: edit.text })
@@ -70,7 +70,7 @@ pub(super) fn of_one(subject: &Subject<'_>, turns: impl Fn(&Subject<'_>) -> Vec<
         let edits: Vec<Edit> = edits.into_iter().map(inside).collect::<Option<_>>()?;
         let text = apply_edits(candidate.text.get(kept.start..kept.end)?, &edits);
         changes.insert(0, instead_of(all));
-        Some(Turn { kind, edits: vec![Edit { span: whole(all), text }], changes })
+        Some(Proposal { kind, edits: vec![Edit { span: whole(all), text }], changes })
     };
     turns(&one).into_iter().filter_map(alone).collect()
 }
@@ -115,7 +115,7 @@ pub(super) fn gap<'a>(original: &'a Candidate, all: &[Config]) -> Option<&'a str
 #[cfg(test)]
 mod tests {
     use super::*;
-    use base::rng::Chance;
+    use base::rng::Rng;
     use protocol::Workload;
 
     const TEXT: &str = "import triton
@@ -143,7 +143,7 @@ def run(x):
         let original = Candidate::original(TEXT);
         let subject = Subject::new(&original, TEXT, "k", &workload).unwrap();
         assert!(subject.knobs.is_empty());
-        let turns = OneConfiguration.turns(&subject, &mut Chance::new(1));
+        let turns = OneConfiguration.turns(&subject, &mut Rng::new(1));
         assert_eq!(turns.len(), 2);
         let second = original.with(&turns[1].edits, &turns[1].changes);
         assert!(!second.text.contains("\"B\": 64") && second.text.contains("\"B\": 128}, num_warps=8),\n    ]"));

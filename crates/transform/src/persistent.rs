@@ -4,12 +4,12 @@
 mod body;
 mod grid;
 
-use base::rng::Chance;
+use base::rng::Rng;
 use model::kernel::ast::{StmtKind, walk_statements};
-use protocol::Source;
+use protocol::WorkloadSource;
 
-use super::{Change, Skill, Subject, Turn};
-use crate::Step;
+use super::{Change, Proposal, Skill, Subject};
+use crate::StepSize;
 
 use grid::Grid;
 
@@ -24,7 +24,7 @@ const FLAT: [i64; 1] = [1];
 
 /// A loop over the programs.
 #[derive(Clone, Copy, PartialEq)]
-pub(super) enum Form {
+pub(super) enum LoopForm {
     Plain,
     /// Loads of so many rounds are under way at once.
     Pipelined(i64),
@@ -49,18 +49,18 @@ impl Skill for Persistent {
         "A loop over the programs, of which only some are launched for each multiprocessor: nothing is started anew for each of many small ones."
     }
 
-    fn step(&self) -> Step {
-        Step::Large
+    fn step(&self) -> StepSize {
+        StepSize::Large
     }
 
-    fn turns(&self, subject: &Subject<'_>, _: &mut Chance) -> Vec<Turn> {
+    fn turns(&self, subject: &Subject<'_>, _: &mut Rng) -> Vec<Proposal> {
         let kernel = subject.kernel;
         let is_plain = kernel.plain && !kernel.has_error && kernel.params.iter().all(|param| !param.variadic);
-        if subject.workload.source == Source::Launch || !is_plain || has_few_programs(subject) {
+        if subject.workload.source == WorkloadSource::Launch || !is_plain || has_few_programs(subject) {
             return Vec::new();
         }
         let Some(grid) = Grid::of(subject) else { return Vec::new() };
-        let turns = |form: Form, choices: &[i64]| -> Vec<Turn> {
+        let turns = |form: LoopForm, choices: &[i64]| -> Vec<Proposal> {
             let Some(body) = body::edits(subject, &grid.counts, form) else { return Vec::new() };
             let turn = |&programs: &i64| {
                 let edits = body.iter().cloned().chain(grid.edits(programs)).collect();
@@ -68,24 +68,26 @@ impl Skill for Persistent {
                 changes.push(Change::Chosen { name: "programs per multiprocessor".to_owned(), to: programs });
                 // As `loop_options` has it.
                 let (kind, more) = match form {
-                    Form::Plain => ("persistent", None),
-                    Form::Pipelined(to) => {
+                    LoopForm::Plain => ("persistent", None),
+                    LoopForm::Pipelined(to) => {
                         ("persistent pipelined", Some(Change::Chosen { name: "num_stages of loop 1".to_owned(), to }))
                     }
-                    Form::Flat => ("persistent flattened", Some(Change::Structure("flatten for loop 1".to_owned()))),
+                    LoopForm::Flat => {
+                        ("persistent flattened", Some(Change::Structure("flatten for loop 1".to_owned())))
+                    }
                 };
                 changes.extend(more);
-                Turn { kind: kind.to_owned(), edits, changes }
+                Proposal { kind: kind.to_owned(), edits, changes }
             };
             choices.iter().map(turn).collect()
         };
         let (has_product, loops) = (subject.has_product(), loops(subject));
-        let mut all = turns(Form::Plain, if has_product { &OF_PRODUCTS } else { &PROGRAMS });
+        let mut all = turns(LoopForm::Plain, if has_product { &OF_PRODUCTS } else { &PROGRAMS });
         if !all.is_empty() && !has_product && loops == 0 {
-            all.extend(PIPELINED.iter().flat_map(|&(stages, choices)| turns(Form::Pipelined(stages), choices)));
+            all.extend(PIPELINED.iter().flat_map(|&(stages, choices)| turns(LoopForm::Pipelined(stages), choices)));
         }
         if !all.is_empty() && has_product && loops == 1 && has_own_loop(subject) {
-            all.extend(turns(Form::Flat, &FLAT));
+            all.extend(turns(LoopForm::Flat, &FLAT));
         }
         all
     }

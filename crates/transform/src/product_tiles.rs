@@ -1,14 +1,14 @@
 //! Sets the tile sizes, warps and stages of a matrix product from a list that is known to keep tensor cores busy.
 
-use base::rng::Chance;
-use model::analysis::types::Tile;
+use base::rng::Rng;
+use model::analysis::types::RuntimeValue;
 use model::analysis::types::access::Product;
 use model::analysis::types::shape::Dim;
-use protocol::Value;
+use protocol::ArgumentValue;
 
 use super::one_configuration::of_one;
-use super::{Skill, Subject, Turn};
-use crate::Step;
+use super::{Proposal, Skill, Subject};
+use crate::StepSize;
 
 /// Tiles with at least so many rows and columns are for large matrices; whoever has written fewer has few.
 const FEW: i64 = 32;
@@ -73,15 +73,15 @@ impl Skill for ProductTiles {
         "Tile sizes, warps and stages of a product of matrices, all at once, from a list of those that go well together on tensor cores: 64×64 results for each warp, rounds of 128 bytes of each row, and as many of them on their way as fit."
     }
 
-    fn step(&self) -> Step {
-        Step::Large
+    fn step(&self) -> StepSize {
+        StepSize::Large
     }
 
     fn turns_numbers(&self) -> bool {
         true
     }
 
-    fn turns(&self, subject: &Subject<'_>, _: &mut Chance) -> Vec<Turn> {
+    fn turns(&self, subject: &Subject<'_>, _: &mut Rng) -> Vec<Proposal> {
         if !subject.has_product() {
             return Vec::new();
         }
@@ -92,7 +92,7 @@ impl Skill for ProductTiles {
     }
 }
 
-fn turns_of(subject: &Subject<'_>) -> Vec<Turn> {
+fn turns_of(subject: &Subject<'_>) -> Vec<Proposal> {
     let Some(sides) = Sides::of(subject) else { return Vec::new() };
     let present = subject.present();
     let mut settings = Vec::new();
@@ -160,7 +160,7 @@ impl Sides {
 
 /// The names of rows, depth and columns, each the size of a parameter.
 fn names(product: &Product) -> Option<[String; 3]> {
-    let size = |tile: &Tile, axis: usize| match tile.shape.as_ref()?.get(axis)? {
+    let size = |tile: &RuntimeValue, axis: usize| match tile.shape.as_ref()?.get(axis)? {
         Dim::Symbol(symbol) if symbol.factor == 1 && symbol.names.len() == 1 => Some(symbol.names[0].to_string()),
         _ => None,
     };
@@ -172,7 +172,7 @@ fn names(product: &Product) -> Option<[String; 3]> {
 fn bytes(subject: &Subject<'_>) -> i64 {
     let launches = subject.records();
     let pointed = launches.flat_map(|launch| &launch.arguments).filter_map(|(_, value)| match value {
-        Value::Pointer(dtype) => Some(dtype.as_str()),
+        ArgumentValue::Pointer(dtype) => Some(dtype.as_str()),
         _ => None,
     });
     let (floats, others): (Vec<&str>, Vec<&str>) = pointed.partition(|dtype| dtype.contains("float"));

@@ -1,6 +1,6 @@
 //! Recomputes values in a loop instead of loading what the loop before has stored.
 
-use base::rng::Chance;
+use base::rng::Rng;
 use model::kernel::ast::{Call, Expr, ExprKind, Stmt, StmtKind, walk_expressions, walk_statements};
 use model::syntax::Span;
 use rules::Edit;
@@ -9,8 +9,8 @@ use super::lines::{line_start, lines_of};
 use super::loads::{Loaded, loaded, root, written};
 use super::names::{bound_in, in_expr, uses};
 use super::written::{assigned, bindings};
-use super::{Skill, Subject, Turn, fresh, indent_of};
-use crate::Step;
+use super::{Proposal, Skill, Subject, fresh, indent_of};
+use crate::StepSize;
 
 /// Computes again what an earlier loop over the same tiles has stored where this one stores its results: the memory is written once
 /// instead of twice, and what it is computed from is loaded instead of it. It is kept in more digits then, too.
@@ -26,15 +26,15 @@ impl Skill for Recomputed {
          exchange for a pass over the memory."
     }
 
-    fn step(&self) -> Step {
-        Step::Large
+    fn step(&self) -> StepSize {
+        StepSize::Large
     }
 
     fn keeps_contract(&self) -> bool {
         true
     }
 
-    fn turns(&self, subject: &Subject<'_>, _: &mut Chance) -> Vec<Turn> {
+    fn turns(&self, subject: &Subject<'_>, _: &mut Rng) -> Vec<Proposal> {
         let kernel = subject.kernel;
         let Some(written) = written(subject, &kernel.body).filter(|_| !kernel.has_error) else { return Vec::new() };
         let mut blocks = vec![kernel.body.as_slice()];
@@ -47,7 +47,7 @@ impl Skill for Recomputed {
                 let Some(loops) = Loops::of(subject, &written, &block[first..=at]) else { continue };
                 for stored in loops.first.iter().filter_map(|stmt| Stored::of(subject, stmt)) {
                     let Some((name, edits)) = loops.recomputed(&stored) else { continue };
-                    turns.extend(Turn::of_structure("recomputed", &format!("`{name}` computed again"), edits));
+                    turns.extend(Proposal::of_structure("recomputed", &format!("`{name}` computed again"), edits));
                 }
             }
         }

@@ -1,21 +1,21 @@
 //! Gives each program several rows where it processes one.
 
-use base::rng::Chance;
+use base::rng::Rng;
 
-use super::lift::{Way, lift};
+use super::lift::{RowSource, lift};
 use super::untuned::without_tuner;
-use super::{Change, Skill, Subject, Turn};
-use crate::Step;
+use super::{Change, Proposal, Skill, Subject};
+use crate::StepSize;
 
 /// So many rows are tried.
 const ROWS: [i64; 5] = [2, 4, 8, 16, 32];
 
 /// Where a kernel's rows may be found.
-const WAYS: [(Way, &str); 4] = [
-    (Way::Programs(0), "several rows for each program"),
-    (Way::Programs(1), "several rows of the second axis for each program"),
-    (Way::Programs(2), "several rows of the third axis for each program"),
-    (Way::Rounds, "several rows for each round"),
+const WAYS: [(RowSource, &str); 4] = [
+    (RowSource::Programs(0), "several rows for each program"),
+    (RowSource::Programs(1), "several rows of the second axis for each program"),
+    (RowSource::Programs(2), "several rows of the third axis for each program"),
+    (RowSource::Rounds, "several rows for each round"),
 ];
 
 /// Makes tiles of rows of a kernel whose programs, or whose rounds of a loop that goes on by the number of programs, take one row
@@ -34,12 +34,12 @@ impl Skill for RowsPerProgram {
          short rows leave the threads of a program with little to do, and neighbouring columns are loaded side by side."
     }
 
-    fn step(&self) -> Step {
-        Step::Large
+    fn step(&self) -> StepSize {
+        StepSize::Large
     }
 
-    fn turns(&self, subject: &Subject<'_>, _: &mut Chance) -> Vec<Turn> {
-        let turn = |way: Way, said: &str, rows: i64| {
+    fn turns(&self, subject: &Subject<'_>, _: &mut Rng) -> Vec<Proposal> {
+        let turn = |way: RowSource, said: &str, rows: i64| {
             let mut size = String::new();
             let edits = without_tuner(subject, |subject| {
                 let lifted = lift(subject, way, rows)?;
@@ -47,7 +47,7 @@ impl Skill for RowsPerProgram {
                 Some(lifted.edits)
             })?;
             let changes = vec![Change::Structure(said.to_owned()), Change::Number { name: size, from: 1, to: rows }];
-            Some(Turn { kind: "rows_per_program".to_owned(), edits, changes })
+            Some(Proposal { kind: "rows_per_program".to_owned(), edits, changes })
         };
         let ways = WAYS.iter().flat_map(|(way, said)| ROWS.into_iter().map_while(|rows| turn(*way, said, rows)));
         ways.collect()

@@ -1,15 +1,15 @@
 //! Loads a whole row into one tile where several passes go over it in parts.
 
-use base::rng::Chance;
+use base::rng::Rng;
 use model::kernel::ast::{Arg, Expr, Stmt, StmtKind, walk_statements};
 use model::kernel::{Kernel, Module};
-use protocol::Source;
+use protocol::WorkloadSource;
 use rules::Edit;
 
 use super::launched::passed_for;
 use super::untuned::without_tuner;
-use super::{Change, Skill, Subject, Turn, indent_of};
-use crate::Step;
+use super::{Change, Proposal, Skill, Subject, indent_of};
+use crate::StepSize;
 
 /// Makes the tile as long as the row, so that `for start in range(0, n, BLOCK)`, or `range(tl.cdiv(n, BLOCK))`, has one round, and takes the loops away: what the first
 /// pass loads is still in registers when the others want it, and Triton drops loads that are the same. Rows that do not fit into
@@ -35,21 +35,21 @@ impl Skill for SingleTile {
         "The whole row in one tile, where several passes go over it in parts: it is loaded once. Of an autotuned kernel the tuner goes."
     }
 
-    fn step(&self) -> Step {
-        Step::Large
+    fn step(&self) -> StepSize {
+        StepSize::Large
     }
 
-    fn turns(&self, subject: &Subject<'_>, _: &mut Chance) -> Vec<Turn> {
+    fn turns(&self, subject: &Subject<'_>, _: &mut Rng) -> Vec<Proposal> {
         let edits = without_tuner(subject, single_tile);
         let changes = vec![Change::Structure("the whole row in one tile".to_owned())];
-        edits.map(|edits| Turn { kind: "single_tile".to_owned(), edits, changes }).into_iter().collect()
+        edits.map(|edits| Proposal { kind: "single_tile".to_owned(), edits, changes }).into_iter().collect()
     }
 }
 
 fn single_tile(subject: &Subject<'_>) -> Option<Vec<Edit>> {
     let (kernel, text) = (subject.kernel, subject.candidate.text.as_str());
     let is_set = kernel.autotune.is_some() || kernel.heuristics.as_ref().is_none_or(|names| !names.is_empty());
-    if subject.workload.source == Source::Launch || is_set || kernel.has_error {
+    if subject.workload.source == WorkloadSource::Launch || is_set || kernel.has_error {
         return None;
     }
     let passes = passes(&subject.candidate.module, kernel)?;

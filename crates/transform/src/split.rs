@@ -8,15 +8,15 @@ mod second;
 #[cfg(test)]
 mod tests;
 
-use base::rng::Chance;
+use base::rng::Rng;
 use model::kernel::Autotune;
 use model::kernel::ast::ExprKind;
 use model::syntax::Span;
-use protocol::Source;
+use protocol::WorkloadSource;
 use rules::Edit;
 
-use super::{Change, Skill, Subject, Turn, fresh, indent_of};
-use crate::Step;
+use super::{Change, Proposal, Skill, Subject, fresh, indent_of};
+use crate::StepSize;
 
 use after::After;
 use first::put;
@@ -44,11 +44,11 @@ impl Skill for SplitLoop {
         "Parts of a loop that only gathers (a sum over rows, a product of few rows) in programs of their own: a second kernel puts the parts together and does what comes behind the loop, or, where an fp32 is stored as it is, the programs add to it atomically (then results of two runs may differ in their last bits)."
     }
 
-    fn step(&self) -> Step {
-        Step::Large
+    fn step(&self) -> StepSize {
+        StepSize::Large
     }
 
-    fn turns(&self, subject: &Subject<'_>, _: &mut Chance) -> Vec<Turn> {
+    fn turns(&self, subject: &Subject<'_>, _: &mut Rng) -> Vec<Proposal> {
         let Some(split) = Split::of(subject) else { return Vec::new() };
         let rounds = host::rounds(subject, &split.gather);
         let programs = host::programs(subject);
@@ -74,7 +74,7 @@ impl Skill for SplitLoop {
                     Change::Structure(words.to_owned()),
                     Change::Number { name: split.names.size.clone(), from: 1, to: by },
                 ];
-                turns.extend(edits.map(|edits| Turn { kind: kind.to_owned(), edits, changes }));
+                turns.extend(edits.map(|edits| Proposal { kind: kind.to_owned(), edits, changes }));
             }
         }
         turns
@@ -119,7 +119,7 @@ impl<'a> Split<'a> {
             && !kernel.nested
             && !kernel.params.iter().any(|param| param.variadic || param.keyword_only)
             && !subject.candidate.module.called_in_kernels().contains(&kernel.name);
-        if subject.workload.source == Source::Launch || !is_plain || text.contains('\r') {
+        if subject.workload.source == WorkloadSource::Launch || !is_plain || text.contains('\r') {
             return None;
         }
         let gather = Gather::of(subject)?;

@@ -1,19 +1,19 @@
 //! Sums in registers what the iterations of a loop add atomically to one address.
 
-use base::rng::Chance;
-use model::analysis::types::access::Access;
+use base::rng::Rng;
+use model::analysis::types::access::MemoryAccess;
 use model::analysis::types::shape::Dim;
-use model::analysis::types::{Facts, Value};
+use model::analysis::types::{AbstractValue, KernelAnalysis};
 use model::kernel::ast::{Call, Expr, Stmt, StmtKind, walk_statements};
 use model::syntax::Span;
-use protocol::Value as Given;
+use protocol::ArgumentValue as Given;
 use rules::Edit;
 
 use super::hoisted_loads::{Steady, moved, once};
 use super::names::in_expr;
 use super::persistent::Persistent;
-use super::{Change, Skill, Subject, Turn, fresh, indent_of};
-use crate::Step;
+use super::{Change, Proposal, Skill, Subject, fresh, indent_of};
+use crate::StepSize;
 
 /// Keeps what `tl.atomic_add` adds to the same place in each round, such as the gradient of a weight for all rows, in registers, and adds it
 /// once behind the loop. Where each program has one row, the programs go over the rows first ([`Persistent`]). The sum is taken in
@@ -40,17 +40,17 @@ impl Skill for SummedAtomics {
         "What each round of a loop adds to the same place in memory is added up in registers, and to the memory once; where each program has one row, the programs go over the rows first."
     }
 
-    fn step(&self) -> Step {
-        Step::Large
+    fn step(&self) -> StepSize {
+        StepSize::Large
     }
 
-    fn turns(&self, subject: &Subject<'_>, chance: &mut Chance) -> Vec<Turn> {
+    fn turns(&self, subject: &Subject<'_>, chance: &mut Rng) -> Vec<Proposal> {
         if subject.kernel.has_error {
             return Vec::new();
         }
         let turn = |edits: Vec<Edit>, mut changes: Vec<Change>| {
             changes.push(Change::Structure("sums added to the memory once".to_owned()));
-            Turn { kind: "summed_atomics".to_owned(), edits, changes }
+            Proposal { kind: "summed_atomics".to_owned(), edits, changes }
         };
         if let Some(edits) = summed(subject) {
             return vec![turn(edits, Vec::new())];
@@ -87,7 +87,12 @@ fn added<'a>(subject: &Subject<'_>, stmt: &'a Stmt) -> Option<&'a Call> {
 }
 
 /// One that goes to the same places in each round, and adds floats.
-fn repeated<'a>(subject: &Subject<'_>, facts: &Facts, steady: &Steady<'_>, stmt: &'a Stmt) -> Option<Repeated<'a>> {
+fn repeated<'a>(
+    subject: &Subject<'_>,
+    facts: &KernelAnalysis,
+    steady: &Steady<'_>,
+    stmt: &'a Stmt,
+) -> Option<Repeated<'a>> {
     let call = added(subject, stmt)?;
     let value = call.argument("val", Some(1))?;
     let mut places = call.args.iter().filter(|arg| arg.value.span != value.span);
@@ -102,8 +107,8 @@ fn repeated<'a>(subject: &Subject<'_>, facts: &Facts, steady: &Steady<'_>, stmt:
 }
 
 /// The shape of what is added, and the type of its sum; `None` where it is not as large as the places, or no float.
-fn sum_of(subject: &Subject<'_>, access: &Access) -> Option<(Option<String>, &'static str)> {
-    let Value::Tile(value) = &access.value else { return None };
+fn sum_of(subject: &Subject<'_>, access: &MemoryAccess) -> Option<(Option<String>, &'static str)> {
+    let AbstractValue::Tile(value) = &access.value else { return None };
     let number = value.element.number();
     if !number.map_or_else(|| goes_to_floats(subject, access), |number| number.is_float()) {
         return None;
@@ -126,7 +131,7 @@ fn sum_of(subject: &Subject<'_>, access: &Access) -> Option<(Option<String>, &'s
 }
 
 /// Whether the places were those of floats of at most 32 bits in the recorded call.
-fn goes_to_floats(subject: &Subject<'_>, access: &Access) -> bool {
+fn goes_to_floats(subject: &Subject<'_>, access: &MemoryAccess) -> bool {
     let base = access.pointer.about.index().and_then(|index| index.base.as_ref());
     let mut of_base = subject
         .records()

@@ -1,12 +1,12 @@
 //! Swaps the factors of a product: Bᵀ·Aᵀ = (A·B)ᵀ.
 
-use base::rng::Chance;
+use base::rng::Rng;
 use model::kernel::ast::{Call, Expr, ExprKind, Stmt, StmtKind, walk_statements};
 use model::syntax::Span;
 use rules::Edit;
 
-use super::{Skill, Subject, Turn, indent_of, names};
-use crate::Step;
+use super::{Proposal, Skill, Subject, indent_of, names};
+use crate::StepSize;
 
 /// Adds up the transposed product in a loop, with the factors in the other order, and transposes the sum behind it. Each warp group of a tensor
 /// core takes at least 64 rows of a tile and as few as 8 columns, so that products of few rows gain where their columns are many.
@@ -22,15 +22,15 @@ impl Skill for SwappedFactors {
         "The transposed product, with its factors in the other order, transposed in the end: tensor cores take many rows and few columns better than few rows and many columns."
     }
 
-    fn step(&self) -> Step {
-        Step::Small
+    fn step(&self) -> StepSize {
+        StepSize::Small
     }
 
     fn keeps_contract(&self) -> bool {
         true
     }
 
-    fn turns(&self, subject: &Subject<'_>, _: &mut Chance) -> Vec<Turn> {
+    fn turns(&self, subject: &Subject<'_>, _: &mut Rng) -> Vec<Proposal> {
         if subject.kernel.has_error || !subject.has_product() {
             return Vec::new();
         }
@@ -41,7 +41,7 @@ impl Skill for SwappedFactors {
             }
         });
         edits.sort_by_key(|edit: &Edit| (edit.span.start, edit.span.end));
-        Turn::of_structure("swapped_factors", "the transposed product", edits).into_iter().collect()
+        Proposal::of_structure("swapped_factors", "the transposed product", edits).into_iter().collect()
     }
 }
 

@@ -1,9 +1,9 @@
 //! Changes one tile size at a time.
 
-use base::rng::Chance;
+use base::rng::Rng;
 
-use super::{Skill, Subject, Turn};
-use crate::Step;
+use super::{Proposal, Skill, Subject};
+use crate::StepSize;
 
 /// Turns one number that the kernel takes as a constant, where it stands as a power of two: a half, twice, a quarter, four times.
 pub(super) struct TileSizes;
@@ -17,15 +17,15 @@ impl Skill for TileSizes {
         "A tile size twice or half as large, or four times: any number that the kernel takes as a constant and that stands as a power of two. Where no mask cuts a tile off, a greater one is taken for sizes that it divides: `128 if n % 128 == 0 else 64`."
     }
 
-    fn step(&self) -> Step {
-        Step::Small
+    fn step(&self) -> StepSize {
+        StepSize::Small
     }
 
     fn turns_numbers(&self) -> bool {
         true
     }
 
-    fn turns(&self, subject: &Subject<'_>, _: &mut Chance) -> Vec<Turn> {
+    fn turns(&self, subject: &Subject<'_>, _: &mut Rng) -> Vec<Proposal> {
         subject.single_turns(|knob| !knob.is_option())
     }
 }

@@ -1,7 +1,7 @@
 //! Helpers for the tests of skills: the texts that a skill proposes.
 
-use base::rng::Chance;
-use model::api::{Target, Version};
+use base::rng::Rng;
+use model::api::{TritonTarget, Version};
 use protocol::Workload;
 use rules::apply_edits;
 
@@ -13,14 +13,14 @@ pub(super) fn turned_by(skill: &dyn Skill, text: &str) -> Vec<String> {
     let candidate = Candidate::original(text);
     let workload = Workload { entry: "run".to_owned(), ..Workload::default() };
     let subject = Subject::new(&candidate, text, "k", &workload).unwrap();
-    let turns = skill.turns(&subject, &mut Chance::new(1));
+    let turns = skill.turns(&subject, &mut Rng::new(1));
     turns.iter().map(|turn| apply_edits(text, &turn.edits)).collect()
 }
 
 /// Kernels as users write them: what stands behind `# skills:` must be able to do something with one of the file's kernels.
 #[test]
 fn skills_know_ways_to_write_a_kernel() {
-    let target = Target::of(Version { major: 3, minor: 6, patch: 0 });
+    let target = TritonTarget::of(Version { major: 3, minor: 6, patch: 0 });
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/idioms");
     let mut count = 0;
     for entry in std::fs::read_dir(folder).unwrap() {
@@ -33,7 +33,7 @@ fn skills_know_ways_to_write_a_kernel() {
         let can = |skill: &dyn Skill| {
             candidate.module.kernels.iter().any(|kernel| {
                 let subject = Subject::new(&candidate, &text, &kernel.name, &workload).unwrap().with_target(target);
-                !skill.turns(&subject, &mut Chance::new(1)).is_empty()
+                !skill.turns(&subject, &mut Rng::new(1)).is_empty()
             })
         };
         for name in after("# skills:").split_whitespace() {

@@ -6,20 +6,20 @@ mod host;
 #[cfg(test)]
 mod tests;
 
-use base::rng::Chance;
+use base::rng::Rng;
 use model::kernel::Kernel;
 use model::kernel::ast::{Expr, ExprKind, walk_expressions};
 use model::syntax::Span;
-use protocol::Source;
+use protocol::WorkloadSource;
 use rules::Edit;
 
 use super::lines::lines_of;
-use super::{Change, Skill, Subject, Turn, fresh, indent_of};
-use crate::Step;
+use super::{Change, Proposal, Skill, Subject, fresh, indent_of};
+use crate::StepSize;
 
 use body::Body;
-use flat::Flat;
-use host::Site;
+use flat::LinearOffsets;
+use host::ElementLaunch;
 
 /// So many rows and columns are tried.
 const TILES: [(i64, i64); 5] = [(32, 32), (64, 64), (16, 64), (64, 16), (4, 256)];
@@ -41,16 +41,16 @@ impl Skill for TwoDimensional {
          once for it, and nothing is divided."
     }
 
-    fn step(&self) -> Step {
-        Step::Large
+    fn step(&self) -> StepSize {
+        StepSize::Large
     }
 
-    fn turns(&self, subject: &Subject<'_>, _: &mut Chance) -> Vec<Turn> {
-        if subject.workload.source == Source::Launch || !is_plain(subject) {
+    fn turns(&self, subject: &Subject<'_>, _: &mut Rng) -> Vec<Proposal> {
+        if subject.workload.source == WorkloadSource::Launch || !is_plain(subject) {
             return Vec::new();
         }
-        let Some(flat) = Flat::of(subject) else { return Vec::new() };
-        let Some(site) = Site::of(subject, flat.size) else { return Vec::new() };
+        let Some(flat) = LinearOffsets::of(subject) else { return Vec::new() };
+        let Some(site) = ElementLaunch::of(subject, flat.size) else { return Vec::new() };
         let turn = |columns: &str, tile| {
             let (edits, names) = tiled(subject, &flat, &site, columns, tile)?;
             let changes = vec![
@@ -58,7 +58,7 @@ impl Skill for TwoDimensional {
                 Change::Chosen { name: names.height, to: tile.0 },
                 Change::Chosen { name: names.width, to: tile.1 },
             ];
-            Some(Turn { kind: "two_dimensional".to_owned(), edits, changes })
+            Some(Proposal { kind: "two_dimensional".to_owned(), edits, changes })
         };
         let columns = divisors(subject.kernel, &flat);
         columns.iter().flat_map(|columns| TILES.into_iter().map_while(|tile| turn(columns, tile))).collect()
@@ -77,7 +77,7 @@ fn is_plain(subject: &Subject<'_>) -> bool {
 }
 
 /// The parameters that the numbers of the elements are divided by.
-fn divisors<'a>(kernel: &'a Kernel, flat: &Flat<'_>) -> Vec<&'a str> {
+fn divisors<'a>(kernel: &'a Kernel, flat: &LinearOffsets<'_>) -> Vec<&'a str> {
     let mut found = Vec::new();
     walk_expressions(&kernel.body, &mut |expr| {
         let divisor = divided(expr, flat.offsets).and_then(|(_, by)| by.as_name());
@@ -131,8 +131,8 @@ impl Names {
 
 fn tiled(
     subject: &Subject<'_>,
-    flat: &Flat<'_>,
-    site: &Site<'_>,
+    flat: &LinearOffsets<'_>,
+    site: &ElementLaunch<'_>,
     columns: &str,
     tile: (i64, i64),
 ) -> Option<(Vec<Edit>, Names)> {
@@ -159,7 +159,7 @@ fn tiled(
 
 /// What stands in place of the numbers of the elements. The last row may lack elements. Rows behind it are left out by their own
 /// numbers, since those of their elements may not fit into 32 bits.
-fn head(subject: &Subject<'_>, flat: &Flat<'_>, count: &str, columns: &str, names: &Names) -> Option<String> {
+fn head(subject: &Subject<'_>, flat: &LinearOffsets<'_>, count: &str, columns: &str, names: &Names) -> Option<String> {
     let of = |name: &str| subject.candidate.module.language_name(subject.kernel, name);
     let (cdiv, arange) = (of("cdiv")?, of("arange")?);
     let Names { across, rows, columns: column, in_rows, in_columns, in_tile, height, width } = names;

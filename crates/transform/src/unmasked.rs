@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use model::kernel::ast::{Call, Expr, ExprKind, Stmt, walk_expressions, walk_statements};
 use model::kernel::{Kernel, Launch, Module};
 
+use super::grid_tiles::{axis, is_free, quotient};
 use super::launched::all_passed;
-use super::tied::{axis, is_free, quotient};
 use super::written::{bindings, grid_of, parts_of};
 
 /// Functions that are called by functions are looked into so deep.
@@ -25,7 +25,7 @@ pub(super) fn divided<'a>(
     let passed: Vec<(&str, &Expr)> =
         all_passed(kernel, launch).into_iter().map(|(name, arg)| (name, &arg.value)).collect();
     let name = passed.iter().find(|(name, _)| *name == param).and_then(|(_, value)| value.as_name());
-    let mut found = Found::default();
+    let mut found = UnmaskedSizes::default();
     let scope = Scope { module, kernel, tile: Some(param), across: BTreeSet::new(), passed };
     scope.look(DEPTH, &mut found);
     if !found.is_unmasked {
@@ -38,7 +38,7 @@ pub(super) fn divided<'a>(
 }
 
 #[derive(Default)]
-struct Found<'a> {
+struct UnmaskedSizes<'a> {
     is_unmasked: bool,
     sizes: Vec<&'a Expr>,
 }
@@ -56,7 +56,7 @@ struct Scope<'a> {
 }
 
 impl<'a> Scope<'a> {
-    fn look(mut self, depth: usize, found: &mut Found<'a>) {
+    fn look(mut self, depth: usize, found: &mut UnmaskedSizes<'a>) {
         // What a loop changes is known behind it alone.
         for _ in 0..2 {
             walk_statements(&self.kernel.body, &mut |stmt| self.take(stmt));
@@ -79,7 +79,7 @@ impl<'a> Scope<'a> {
         }
     }
 
-    fn look_at(&self, call: &'a Call, depth: usize, found: &mut Found<'a>) {
+    fn look_at(&self, call: &'a Call, depth: usize, found: &mut UnmaskedSizes<'a>) {
         let member = self.module.language_member(self.kernel, &call.func);
         match member.as_deref() {
             Some("load") => found.is_unmasked |= self.is_uncut(call, 1),

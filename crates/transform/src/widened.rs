@@ -1,17 +1,17 @@
 //! Converts 8-bit integers, such as quantized weights, to floats by cheaper instructions.
 
-use base::rng::Chance;
+use base::rng::Rng;
 use model::analysis::types::access::leftmost;
 use model::kernel::ast::{Expr, ExprKind, walk_expressions};
 use model::syntax::Span;
-use protocol::Value;
+use protocol::ArgumentValue;
 use rules::Edit;
 
 use super::launched::{called_with, only_launch, passed};
 use super::loads::root;
 use super::written::{assigned, bindings};
-use super::{Skill, Subject, Turn};
-use crate::Step;
+use super::{Proposal, Skill, Subject};
+use crate::StepSize;
 
 /// Converts what is loaded as 8-bit integers in another way where it becomes a float. `w.to(tl.float16)` is one conversion of an element
 /// at a time (`I2F`), of which a multiprocessor does 16 in a clock, as long as tensor cores take for a tile of 128 rows. To
@@ -28,15 +28,15 @@ impl Skill for Widened {
         "8-bit integers that become floats, as quantized weights do, through `bfloat16` or by the bits of a `float16`: a conversion by itself is slow."
     }
 
-    fn step(&self) -> Step {
-        Step::Small
+    fn step(&self) -> StepSize {
+        StepSize::Small
     }
 
     fn parts_ways(&self) -> bool {
         true
     }
 
-    fn turns(&self, subject: &Subject<'_>, _: &mut Chance) -> Vec<Turn> {
+    fn turns(&self, subject: &Subject<'_>, _: &mut Rng) -> Vec<Proposal> {
         if subject.kernel.has_error {
             return Vec::new();
         }
@@ -63,7 +63,7 @@ impl Skill for Widened {
             ("widened bits", "bytes by the bits of float16", bits),
         ]
         .into_iter()
-        .filter_map(|(kind, what, edits)| Turn::of_structure(kind, what, edits))
+        .filter_map(|(kind, what, edits)| Proposal::of_structure(kind, what, edits))
         .collect()
     }
 }
@@ -132,7 +132,7 @@ fn byte<'a>(subject: &'a Subject<'a>, value: &Expr, conversion: &Expr) -> Option
 fn element<'a>(subject: &'a Subject<'a>, param: &str) -> Option<&'a str> {
     let workload = subject.workload;
     let recorded = subject.records().flat_map(|launch| &launch.arguments).find(|(name, _)| name == param);
-    if let Some((_, Value::Pointer(dtype))) = recorded {
+    if let Some((_, ArgumentValue::Pointer(dtype))) = recorded {
         return Some(dtype);
     }
     let given = match only_launch(subject) {
@@ -146,7 +146,7 @@ fn element<'a>(subject: &'a Subject<'a>, param: &str) -> Option<&'a str> {
         }
     };
     match given {
-        Some(Value::Tensor(tensor)) => Some(&tensor.dtype),
+        Some(ArgumentValue::Tensor(tensor)) => Some(&tensor.dtype),
         _ => None,
     }
 }
@@ -166,7 +166,8 @@ mod tests {
             "import triton\nimport triton.language as tl\n\n@triton.jit\ndef k(x_ptr, w_ptr, B: tl.constexpr):\n    offs = tl.arange(0, B)\n    \
              x = tl.load(x_ptr + offs)\n{body}    tl.store(x_ptr + offs, x + y)\n\ndef run(x, w):\n    k[(1,)](x, w, B=8)\n"
         );
-        let tensor = |dtype: &str| Value::Tensor(TensorSpec { dtype: dtype.to_owned(), ..TensorSpec::default() });
+        let tensor =
+            |dtype: &str| ArgumentValue::Tensor(TensorSpec { dtype: dtype.to_owned(), ..TensorSpec::default() });
         let args = vec![tensor("float16"), tensor(dtype)];
         let workload = Workload { entry: "run".to_owned(), args, ..Workload::default() };
         let candidate = Candidate::original(&text);
@@ -175,7 +176,7 @@ mod tests {
             let start = text.find("x_ptr + offs)\n").unwrap() + "x_ptr + offs)\n".len();
             text[start..text.find("    tl.store").unwrap()].to_owned()
         };
-        let turns = Widened.turns(&subject, &mut Chance::new(1));
+        let turns = Widened.turns(&subject, &mut Rng::new(1));
         turns.iter().map(|turn| inside(&apply_edits(&text, &turn.edits))).collect()
     }
 

@@ -1,7 +1,7 @@
 //! Finds the place in the source of a number that a launch passes.
 
 use model::kernel::ast::{Call, Expr, ExprKind, Stmt, StmtKind, walk_statements};
-use model::kernel::{Host, Launch, Module};
+use model::kernel::{HostFunction, Launch, Module};
 use model::syntax::Span;
 
 use super::guard::greater;
@@ -11,12 +11,12 @@ use super::is_of_word;
 const DEPTH: usize = 3;
 
 /// A number, and where it stands.
-type Found = Option<(i64, Span)>;
+type LiteralSpan = Option<(i64, Span)>;
 
 /// The number behind an argument and where it stands: itself, a bound of itself (`min(1024, …)`), the greater
 /// where it divides a size (`128 if n % 128 == 0 else 64`), or what its name is bound to once: in
 /// the function, as the default of its parameter, or else in the file.
-pub(super) fn literal(module: &Module, launch: &Launch, expr: &Expr) -> Found {
+pub(super) fn literal(module: &Module, launch: &Launch, expr: &Expr) -> LiteralSpan {
     let host = launch.host.map(|host| &module.hosts[host]);
     let bounded = |expr: &Expr| bound(expr, |part| followed(module, host, part, &number, DEPTH));
     followed(module, host, expr, &|expr| number(expr).or_else(|| bounded(expr)).or_else(|| greater(expr)), DEPTH)
@@ -28,7 +28,13 @@ pub(super) fn certain(module: &Module, launch: &Launch, expr: &Expr) -> Option<i
     followed(module, host, expr, &number, DEPTH).map(|(number, _)| number)
 }
 
-fn followed(module: &Module, host: Option<&Host>, expr: &Expr, of: &dyn Fn(&Expr) -> Found, depth: usize) -> Found {
+fn followed(
+    module: &Module,
+    host: Option<&HostFunction>,
+    expr: &Expr,
+    of: &dyn Fn(&Expr) -> LiteralSpan,
+    depth: usize,
+) -> LiteralSpan {
     if let Some(found) = of(expr) {
         return Some(found);
     }
@@ -62,7 +68,7 @@ pub(super) fn word_count(text: &str, name: &str) -> usize {
 }
 
 /// Whether a name is bound in a function and read once.
-pub(super) fn is_used_once(host: &Host, name: &str) -> bool {
+pub(super) fn is_used_once(host: &HostFunction, name: &str) -> bool {
     let mut count = 0;
     walk_statements(&host.body, &mut |stmt| {
         for expr in stmt.exprs() {
@@ -115,7 +121,7 @@ pub(super) fn is_steady(expr: &Expr) -> bool {
 }
 
 /// Whether nothing that an expression mentions is bound anew by what stands behind a place in the function.
-pub(super) fn is_settled(host: &Host, expr: &Expr, since: usize) -> bool {
+pub(super) fn is_settled(host: &HostFunction, expr: &Expr, since: usize) -> bool {
     let mut is_settled = true;
     walk_statements(&host.body, &mut |stmt| {
         for target in stmt.targets().iter().filter(|_| stmt.span.start > since) {
@@ -125,7 +131,7 @@ pub(super) fn is_settled(host: &Host, expr: &Expr, since: usize) -> bool {
     is_settled
 }
 
-fn number(expr: &Expr) -> Found {
+fn number(expr: &Expr) -> LiteralSpan {
     Some((folded(expr)?, expr.span))
 }
 
@@ -145,7 +151,7 @@ fn folded(expr: &Expr) -> Option<i64> {
 }
 
 /// `min(1024, triton.next_power_of_2(n))`
-fn bound(expr: &Expr, of: impl Fn(&Expr) -> Found) -> Found {
+fn bound(expr: &Expr, of: impl Fn(&Expr) -> LiteralSpan) -> LiteralSpan {
     let Call { func, args, .. } = expr.as_call()?;
     if !matches!(func.as_name(), Some("min" | "max")) || args.iter().any(|arg| arg.keyword.is_some()) {
         return None;
@@ -155,7 +161,7 @@ fn bound(expr: &Expr, of: impl Fn(&Expr) -> Found) -> Found {
     numbers.next().is_none().then_some(only)
 }
 
-fn is_assigned(host: &Host, name: &str) -> bool {
+fn is_assigned(host: &HostFunction, name: &str) -> bool {
     !bindings(&host.body, name).is_empty()
 }
 

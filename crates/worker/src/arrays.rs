@@ -3,7 +3,7 @@
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PySlice, PyTuple};
 
-use super::classes::{Class, is_fixed};
+use super::classes::{ClassHierarchy, is_fixed};
 
 /// Functions of numpy and torch, looked up before the file was loaded. The class of arrays is written in C, so it
 /// cannot be changed.
@@ -45,7 +45,7 @@ impl<'py> Arrays<'py> {
     }
 
     /// Whether a value is an array or a scalar of one of numpy's own classes.
-    pub(super) fn is_own(&self, value: &Bound<'py, PyAny>, class: &Class<'py, '_>) -> bool {
+    pub(super) fn is_own(&self, value: &Bound<'py, PyAny>, class: &ClassHierarchy<'py, '_>) -> bool {
         let of = value.get_type();
         of.is(&self.array) || (class.is_below(&self.number) && is_fixed(&of))
     }

@@ -22,7 +22,7 @@ pub(super) struct Buffers {
 
 impl Buffers {
     /// Opens a runner's buffer, which stays open until the runner uses another one or leaves.
-    pub(super) fn open(&mut self, owner: u64, buffer: &Buffer) -> PyResult<Source> {
+    pub(super) fn open(&mut self, owner: u64, buffer: &Buffer) -> PyResult<BufferSource> {
         match buffer {
             Buffer::Device { handle, size } => {
                 let handle: [u8; 64] = handle.as_slice().try_into().map_err(failed)?;
@@ -42,9 +42,9 @@ impl Buffers {
                         self.opened.entry(owner).insert_entry(mapped).get().address
                     }
                 };
-                Ok(Source::Device { address, size: *size })
+                Ok(BufferSource::Device { address, size: *size })
             }
-            Buffer::File { path, .. } => Ok(Source::File(File::open(path)?)),
+            Buffer::File { path, .. } => Ok(BufferSource::File(File::open(path)?)),
         }
     }
 
@@ -89,7 +89,7 @@ impl Drop for Mapped {
 }
 
 /// The place of a result's bytes.
-pub(super) enum Source {
+pub(super) enum BufferSource {
     /// Device memory.
     Device {
         /// The address in this process.
@@ -101,7 +101,7 @@ pub(super) enum Source {
     File(File),
 }
 
-impl Source {
+impl BufferSource {
     /// Copies bytes to the host.
     pub(super) fn read(&mut self, at: u64, bytes: usize) -> PyResult<Vec<u8>> {
         let there = match self {

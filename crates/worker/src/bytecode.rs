@@ -17,10 +17,10 @@ const LATER: &[&str] = &[
 ];
 
 /// Imports torch and Triton and calls `others`, and keeps the compiled bytecode where no other cache does
-/// (`bytecode.py`).
+/// (`bytecode_cache.py`).
 pub(super) fn kept<T>(py: Python<'_>, others: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
     let Some(folder) = std::env::var_os(BYTECODE_ENV) else { return others() };
-    let ours = helper(py, "_warpsmith_bytecode", include_str!("../../runtime/src/python/bytecode.py"))?;
+    let ours = helper(py, "_warpsmith_bytecode_cache", include_str!("../../runtime/src/python/bytecode_cache.py"))?;
     let kept = ours.getattr("kept")?.call1((("torch", "triton"), folder))?;
     kept.call_method0("__enter__")?;
     let imported = others();

@@ -24,7 +24,7 @@ const REFERENCE: isize = size_of::<usize>() as isize;
 
 /// Descriptors that read the properties of types, taken before the file was loaded; metatypes may return something
 /// else.
-pub(super) struct Classes<'py> {
+pub(super) struct TypeInspector<'py> {
     mro: Bound<'py, PyAny>,
     members: Bound<'py, PyAny>,
     name: Bound<'py, PyAny>,
@@ -39,7 +39,7 @@ pub(super) struct Classes<'py> {
     computed: Bound<'py, PyAny>,
 }
 
-impl<'py> Classes<'py> {
+impl<'py> TypeInspector<'py> {
     pub(super) fn new(py: Python<'py>) -> PyResult<Self> {
         let of = py.get_type::<PyType>().getattr("__dict__")?;
         let types = py.import("types")?;
@@ -57,28 +57,28 @@ impl<'py> Classes<'py> {
     }
 
     /// The type of a value.
-    pub(super) fn of<'a>(&'a self, value: &Bound<'py, PyAny>) -> PyResult<Class<'py, 'a>> {
+    pub(super) fn of<'a>(&'a self, value: &Bound<'py, PyAny>) -> PyResult<ClassHierarchy<'py, 'a>> {
         let all = self.mro.call_method1("__get__", (value.get_type(),))?.cast_into()?;
-        Ok(Class { asked: self, all })
+        Ok(ClassHierarchy { asked: self, all })
     }
 }
 
 /// The type of a value with all its base types.
-pub(super) struct Class<'py, 'a> {
-    asked: &'a Classes<'py>,
+pub(super) struct ClassHierarchy<'py, 'a> {
+    asked: &'a TypeInspector<'py>,
     pub(super) all: Bound<'py, PyTuple>,
 }
 
 /// The stored attributes of an instance.
 #[derive(Default)]
-pub(super) struct Stored<'py> {
+pub(super) struct InstanceState<'py> {
     /// Attributes, sorted by name.
     pub(super) items: Vec<(String, Bound<'py, PyAny>)>,
     /// The names of attributes whose reading runs code nevertheless.
     pub(super) computed: Vec<String>,
 }
 
-impl<'py> Class<'py, '_> {
+impl<'py> ClassHierarchy<'py, '_> {
     pub(super) fn is_below(&self, class: &Bound<'py, PyAny>) -> bool {
         self.all.iter().any(|one| one.is(class))
     }
@@ -213,8 +213,8 @@ impl<'py> Class<'py, '_> {
     }
 
     /// The contents of an instance's dictionary and slots; `None` where reading them would call code.
-    pub(super) fn instance(&self, value: &Bound<'py, PyAny>) -> PyResult<Option<Stored<'py>>> {
-        let mut all = Stored::default();
+    pub(super) fn instance(&self, value: &Bound<'py, PyAny>) -> PyResult<Option<InstanceState<'py>>> {
+        let mut all = InstanceState::default();
         for (name, item) in dictionary(value).iter().flat_map(|all| all.iter()) {
             if !name.is_exact_instance_of::<PyString>() {
                 return Ok(None);

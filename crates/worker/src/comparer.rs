@@ -8,13 +8,13 @@ use cudarc::driver::sys;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 
-use protocol::runner::{Compared, ComparerReply, ComparerRequest, Difference, Exported, Leaf, LeafValue};
+use protocol::runner::{Compared, ComparerReply, ComparerRequest, Difference, ExportedResults, Leaf, LeafValue};
 use protocol::{is_simulated, read_frame, write_frame};
 
-use super::buffers::{Buffers, Source};
-use super::ready::{Held, give_back, is_scarce};
+use super::buffers::{BufferSource, Buffers};
 use super::timing::check;
-use super::{bits, compare, describe, failed, lacks_memory, nodes, raw};
+use super::torch_memory::{TorchMemory, is_scarce, release};
+use super::{bits, compare, describe, device_files, failed, lacks_memory, torch_free};
 
 /// Asking the driver for the free memory takes milliseconds while other processes use the device, so only one in this
 /// many checks asks.
@@ -29,11 +29,11 @@ pub(super) fn run(py: Python<'_>, stream: UnixStream) {
 }
 
 fn serve(py: Python<'_>, mut stream: UnixStream) -> PyResult<()> {
-    if raw::is_raw(py) {
-        return raw::serve(py, stream);
+    if torch_free::is_active(py) {
+        return torch_free::serve(py, stream);
     }
     let simulated = is_simulated();
-    nodes::close_others();
+    device_files::close_others();
     let device = if simulated { "cpu" } else { "cuda" };
     let mut comparer = Comparer::new(py, device)?;
     if !simulated {
@@ -144,14 +144,14 @@ impl<'py> Comparer<'py> {
         if self.device != "cuda" {
             return Ok(());
         }
-        let held = Held::by(&self.torch)?;
+        let held = TorchMemory::by(&self.torch)?;
         self.taken = held.taken;
-        if !held.is_much(&self.torch)? {
+        if !held.is_large(&self.torch)? {
             return Ok(());
         }
         self.held = self.held.wrapping_add(1);
         if is_wanted || self.held.is_multiple_of(SELDOM) && is_scarce(&self.torch)? {
-            give_back(&self.torch)?;
+            release(&self.torch)?;
         }
         Ok(())
     }
@@ -187,7 +187,7 @@ impl<'py> Comparer<'py> {
     }
 
     /// Results in the form that the comparing functions take, with copies of their bytes.
-    fn leaves(&mut self, owner: u64, results: &Exported) -> PyResult<Bound<'py, PyList>> {
+    fn leaves(&mut self, owner: u64, results: &ExportedResults) -> PyResult<Bound<'py, PyList>> {
         let leaf = compare(self.py)?.getattr("Leaf")?;
         let mut source = results.buffer.as_ref().map(|buffer| self.buffers.open(owner, buffer)).transpose()?;
         let leaves = PyList::empty(self.py);
@@ -211,7 +211,7 @@ impl<'py> Comparer<'py> {
         Ok(leaves)
     }
 
-    fn tensor(&self, source: &mut Source, dtype: &str, shape: &[i64], at: u64) -> PyResult<Bound<'py, PyAny>> {
+    fn tensor(&self, source: &mut BufferSource, dtype: &str, shape: &[i64], at: u64) -> PyResult<Bound<'py, PyAny>> {
         let options = PyDict::new(self.py);
         options.set_item("dtype", self.torch.getattr(dtype)?)?;
         options.set_item("device", self.device)?;

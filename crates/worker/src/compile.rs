@@ -7,15 +7,15 @@ use pyo3::prelude::*;
 use pyo3::types::{PyCFunction, PyDict, PyTuple};
 
 use protocol::runner::Inputs;
-use protocol::{LaunchRecord, Value};
+use protocol::{ArgumentValue, LaunchRecord};
 
 use super::launch::launch_record;
 use super::replay::Replay;
-use super::{draft, failed, raw, shim};
+use super::{failed, launch_compilation, shim, torch_free};
 
 /// The effect of a launch at present.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Mode {
+pub(super) enum LaunchMode {
     /// Launch as usual.
     Plain,
     /// Launch and record the launch.
@@ -27,7 +27,7 @@ pub(super) enum Mode {
 }
 
 struct Watch {
-    mode: Mode,
+    mode: LaunchMode,
     launches: Vec<LaunchRecord>,
     /// The symbols of the launched kernels on the device.
     symbols: BTreeSet<String>,
@@ -38,7 +38,7 @@ struct Watch {
 
 /// The child process judges one candidate at a time on one thread, so its state is global.
 static WATCH: Mutex<Watch> = Mutex::new(Watch {
-    mode: Mode::Plain,
+    mode: LaunchMode::Plain,
     launches: Vec::new(),
     symbols: BTreeSet::new(),
     simulated_ms: 0.0,
@@ -75,7 +75,7 @@ pub(super) struct Hooks<'py>(Vec<(Bound<'py, PyAny>, &'static str, Bound<'py, Py
 
 impl<'py> Hooks<'py> {
     /// Installs hooks under every launch and sets their effect.
-    pub(super) fn install(py: Python<'py>, mode: Mode) -> PyResult<Self> {
+    pub(super) fn install(py: Python<'py>, mode: LaunchMode) -> PyResult<Self> {
         let patch = shim(py)?.getattr("patch")?;
         let hook = PyCFunction::new_closure(py, None, None, on_launch)?;
         let mut hooks = Self(Vec::new());
@@ -90,7 +90,7 @@ impl<'py> Hooks<'py> {
             let original = patch.call1((&class, "run", &hook))?;
             hooks.0.push((class, "run", original));
         }
-        if mode == Mode::Ghost {
+        if mode == LaunchMode::Ghost {
             let nothing = PyCFunction::new_closure(py, None, None, |call: &Bound<'_, PyTuple>, _| call.py().None())?;
             for class in shim(py)?.getattr("launchers")?.call0()?.try_iter()? {
                 let class = class?;
@@ -105,7 +105,7 @@ impl<'py> Hooks<'py> {
 
     /// Removes the hooks.
     pub(super) fn remove(self) -> PyResult<()> {
-        watch(|watch| watch.mode = Mode::Plain);
+        watch(|watch| watch.mode = LaunchMode::Plain);
         self.0.into_iter().rev().try_for_each(|(class, name, original)| class.setattr(name, original))
     }
 }
@@ -120,11 +120,11 @@ fn on_launch(call: &Bound<'_, PyTuple>, _: Option<&Bound<'_, PyDict>>) -> PyResu
         Ok(original.call(PyTuple::new(py, all)?, Some(kwargs))?.unbind())
     };
     match watch(|watch| watch.mode) {
-        Mode::Plain => run(&args, &kwargs),
-        Mode::Ghost if is_interpreted(&function)? => Ok(py.None()),
+        LaunchMode::Plain => run(&args, &kwargs),
+        LaunchMode::Ghost if is_interpreted(&function)? => Ok(py.None()),
         // Compiling launches nothing either: see `Hooks`.
-        Mode::Ghost => run(&args, &kwargs),
-        Mode::CompileOnly => {
+        LaunchMode::Ghost => run(&args, &kwargs),
+        LaunchMode::CompileOnly => {
             let hollow = PyTuple::new(py, args.iter().map(|arg| stand_in(&arg)).collect::<PyResult<Vec<_>>>()?)?;
             let quiet = PyDict::new(py);
             for (name, value) in &kwargs {
@@ -132,12 +132,12 @@ fn on_launch(call: &Bound<'_, PyTuple>, _: Option<&Bound<'_, PyDict>>) -> PyResu
             }
             quiet.set_item("warmup", true)?;
             let compiled = run(&hollow, &quiet)?;
-            draft::keep(&function, (&args, &kwargs), compiled.bind(py))?;
+            launch_compilation::keep(&function, (&args, &kwargs), compiled.bind(py))?;
             let excess = excess(compiled.bind(py)).ok().flatten();
             watch(|watch| watch.excess = watch.excess.take().or(excess));
             Ok(compiled)
         }
-        Mode::Watch => {
+        LaunchMode::Watch => {
             let out = run(&args, &kwargs)?;
             let record = launch_record(&function, &kwargs, &args)?;
             // A kernel may have another name on the device.
@@ -153,7 +153,7 @@ fn on_launch(call: &Bound<'_, PyTuple>, _: Option<&Bound<'_, PyDict>>) -> PyResu
 }
 
 /// Calls `compile`, during which kernels may need more than the device has.
-pub(super) fn forgiving<T>(compile: impl FnOnce() -> T) -> T {
+pub(super) fn allow_large_resources<T>(compile: impl FnOnce() -> T) -> T {
     let before = watch(|watch| watch.excess.take());
     let out = compile();
     watch(|watch| watch.excess = before);
@@ -174,8 +174,8 @@ fn excess(compiled: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
 /// Replaces a tensor by an object with its dtype and an aligned address; other values stay.
 fn stand_in<'py>(value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let py = value.py();
-    // Tensors of `raw` have an address without having memory.
-    if raw::is_raw(py) || !value.is_instance(&py.import("torch")?.getattr("Tensor")?)? {
+    // Tensors of `torch_free` have an address without having memory.
+    if torch_free::is_active(py) || !value.is_instance(&py.import("torch")?.getattr("Tensor")?)? {
         return Ok(value.clone());
     }
     // Fake tensors have no address. Torch's allocations are aligned, an offset into one may not be.
@@ -194,9 +194,9 @@ pub(super) fn compile_ahead(
     inputs: &Inputs,
     entry: &Bound<'_, PyAny>,
 ) -> PyResult<()> {
-    if raw::is_raw(py) {
+    if torch_free::is_active(py) {
         let run = || replay.arguments(inputs).and_then(|made| entry.call(made.args, Some(&made.kwargs)));
-        return raw::hollow(run).map(drop);
+        return torch_free::hollow(run).map(drop);
     }
     let mode = py.import("torch._subclasses.fake_tensor")?.getattr("FakeTensorMode")?;
     let options = PyDict::new(py);
@@ -205,7 +205,7 @@ pub(super) fn compile_ahead(
     mode.call_method0("__enter__")?;
     let ran = replay.arguments(inputs).and_then(|made| {
         let out = entry.call(made.args, Some(&made.kwargs))?;
-        draft::ends(&made.tensors, &out)?;
+        launch_compilation::ends(&made.tensors, &out)?;
         if replay.workload.gradients {
             let wants = |tensor: &Bound<'_, PyAny>| {
                 tensor.getattr("requires_grad").is_ok_and(|it| it.is_truthy().unwrap_or(false))
@@ -227,7 +227,7 @@ pub(super) fn compile_ahead(
 fn simulated_cost(launch: &LaunchRecord) -> f64 {
     let programs = launch.grid.iter().product::<i64>().max(1) as f64;
     let warps = launch.keywords.iter().find_map(|(name, value)| match value {
-        Value::Int(warps) if name == "num_warps" => Some(*warps as f64),
+        ArgumentValue::Int(warps) if name == "num_warps" => Some(*warps as f64),
         _ => None,
     });
     let off = (warps.unwrap_or(4.0) / 8.0).log2().abs();

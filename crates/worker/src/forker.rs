@@ -10,25 +10,25 @@ use std::time::{Duration, Instant};
 
 use pyo3::prelude::*;
 
-use fence::{Kernel, proc};
-use protocol::passing::receive;
-use protocol::runner::{End, ForkerReply, ForkerRequest, Role};
-use protocol::{Environment, PROTOCOL, is_simulated, read_frame, write_frame};
+use fence::{LinuxFeatures, process_tree};
+use protocol::descriptor_passing::receive;
+use protocol::runner::{ChildRole, ExitCause, ForkerReply, ForkerRequest};
+use protocol::{PROTOCOL, RuntimeVersions, is_simulated, read_frame, write_frame};
 
 use super::bytecode::{import_later, kept};
-use super::keeper::{self, Ended};
 use super::sandbox::Readable;
-use super::{describe, helper, raw};
+use super::supervisor::{self, SupervisorReport};
+use super::{describe, helper, torch_free};
 
-/// How long keepers may take to end their children after the judge has gone.
+/// How long supervisors may take to end their children after the judge has gone.
 const END_LIMIT: Duration = Duration::from_secs(5);
 
 /// A child process, as the forker sees it.
 struct Child {
     id: u64,
-    /// The process id of its keeper.
-    keeper: i32,
-    /// The socket to its keeper.
+    /// The process id of its supervisor.
+    supervisor: i32,
+    /// The socket to its supervisor.
     leash: UnixStream,
 }
 
@@ -49,8 +49,8 @@ pub(super) fn forker(py: Python<'_>, fd: i32) -> PyResult<()> {
     };
     // Frozen objects are skipped by the garbage collector in each child, so their memory stays shared.
     py.import("gc")?.call_method0("freeze")?;
-    keeper::adopt_orphans();
-    let unfenced = Kernel::running().missing();
+    supervisor::adopt_orphans();
+    let unfenced = LinuxFeatures::running().missing();
     write_frame(&mut &control, &ForkerReply::Ready { protocol: PROTOCOL, environment, unfenced })?;
     let mut forker = Forker { control, children: Vec::new(), readable, folders: Vec::new() };
     let served = forker.serve(py);
@@ -99,10 +99,10 @@ impl Forker {
         polled.into_iter().map(|entry| entry.revents != 0).collect()
     }
 
-    fn spawn(&mut self, py: Python<'_>, id: u64, role: &Role, socket: OwnedFd) -> PyResult<()> {
-        match keeper::spawn(py, role, socket, &self.readable) {
-            Ok((keeper, leash)) => {
-                self.children.push(Child { id, keeper, leash });
+    fn spawn(&mut self, py: Python<'_>, id: u64, role: &ChildRole, socket: OwnedFd) -> PyResult<()> {
+        match supervisor::spawn(py, role, socket, &self.readable) {
+            Ok((supervisor, leash)) => {
+                self.children.push(Child { id, supervisor, leash });
                 Ok(())
             }
             Err(error) => self.unstarted(id, &describe(py, &error)),
@@ -110,10 +110,10 @@ impl Forker {
     }
 
     fn unstarted(&self, id: u64, why: &str) -> PyResult<()> {
-        Ok(self.say(id, Ended { how: End::Unstarted(why.to_owned()), output: String::new() })?)
+        Ok(self.say(id, SupervisorReport { how: ExitCause::Unstarted(why.to_owned()), output: String::new() })?)
     }
 
-    /// Closes the socket to the keeper, which then ends the child and reports it.
+    /// Closes the socket to the supervisor, which then ends the child and reports it.
     fn kill(&self, id: u64) {
         for child in self.children.iter().filter(|child| child.id == id) {
             let _ = child.leash.shutdown(std::net::Shutdown::Write);
@@ -123,28 +123,28 @@ impl Forker {
     fn take_leave(&mut self, id: u64) -> PyResult<()> {
         let Some(at) = self.children.iter().position(|child| child.id == id) else { return Ok(()) };
         let mut child = self.children.remove(at);
-        let told = read_frame::<Ended>(&mut child.leash);
-        let lost = || Ended { how: End::Killed, output: String::new() };
+        let told = read_frame::<SupervisorReport>(&mut child.leash);
+        let lost = || SupervisorReport { how: ExitCause::Killed, output: String::new() };
         let ended = told.ok().flatten().unwrap_or_else(lost);
-        // The keeper has ended or is about to end.
+        // The supervisor has ended or is about to end.
         let mut status = 0;
-        // SAFETY: the keeper is our child and not yet taken leave of; the pointer is of a local.
-        unsafe { libc::waitpid(child.keeper, &raw mut status, 0) };
+        // SAFETY: the supervisor is our child and not yet taken leave of; the pointer is of a local.
+        unsafe { libc::waitpid(child.supervisor, &raw mut status, 0) };
         drop(child);
         self.end_strays();
         Ok(self.say(id, ended)?)
     }
 
-    fn say(&self, id: u64, ended: Ended) -> io::Result<()> {
-        let Ended { how, output } = ended;
+    fn say(&self, id: u64, ended: SupervisorReport) -> io::Result<()> {
+        let SupervisorReport { how, output } = ended;
         write_frame(&mut &self.control, &ForkerReply::Ended { id, how, output })
     }
 
-    /// Ends processes that a keeper could not end.
+    /// Ends processes that a supervisor could not end.
     fn end_strays(&self) {
-        for pid in proc::children(std::process::id().cast_signed()) {
-            if self.children.iter().all(|child| child.keeper != pid) {
-                // SAFETY: the process is our child and not a keeper.
+        for pid in process_tree::children(std::process::id().cast_signed()) {
+            if self.children.iter().all(|child| child.supervisor != pid) {
+                // SAFETY: the process is our child and not a supervisor.
                 unsafe { libc::kill(pid, libc::SIGKILL) };
                 let mut status = 0;
                 // SAFETY: as above; the pointer is of a local.
@@ -153,15 +153,15 @@ impl Forker {
         }
     }
 
-    /// Releases all children, waits for their keepers, and removes the children's folders.
+    /// Releases all children, waits for their supervisors, and removes the children's folders.
     fn end(&mut self) {
         for child in &self.children {
             let _ = child.leash.shutdown(std::net::Shutdown::Write);
         }
         let deadline = Instant::now() + END_LIMIT;
         while !self.children.is_empty() && Instant::now() < deadline {
-            while let Some((pid, _)) = keeper::next_dead() {
-                self.children.retain(|child| child.keeper != pid);
+            while let Some((pid, _)) = supervisor::next_dead() {
+                self.children.retain(|child| child.supervisor != pid);
             }
             std::thread::park_timeout(Duration::from_millis(1));
         }
@@ -178,14 +178,14 @@ fn set_close_on_exec(fd: i32) {
     unsafe { libc::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC) };
 }
 
-fn environment(py: Python<'_>) -> PyResult<Environment> {
+fn environment(py: Python<'_>) -> PyResult<RuntimeVersions> {
     let version = |module: &str| -> PyResult<String> { py.import(module)?.getattr("__version__")?.extract() };
     let python: String = py.import("platform")?.call_method0("python_version")?.extract()?;
-    let is_raw = raw::missing_torch(py)?.is_some();
-    let torch = if is_raw { String::new() } else { version("torch")? };
+    let is_torch_free = torch_free::missing_torch(py)?.is_some();
+    let torch = if is_torch_free { String::new() } else { version("torch")? };
     let triton = version("triton")?;
     // These are imported here, so that no child has to import them.
-    let of_torch: &[&str] = if is_raw { &[] } else { &["torch._subclasses.fake_tensor", "torch._dynamo"] };
+    let of_torch: &[&str] = if is_torch_free { &[] } else { &["torch._subclasses.fake_tensor", "torch._dynamo"] };
     for warm in ["triton.language", "triton.runtime", "triton.compiler"].iter().chain(of_torch) {
         py.import(*warm)?;
     }
@@ -193,7 +193,7 @@ fn environment(py: Python<'_>) -> PyResult<Environment> {
     if is_simulated() {
         // For processes that compile nothing.
         helper(py, "_warpsmith_interpreter", include_str!("interpreter.py"))?.getattr("hasten")?.call0()?;
-        return Ok(Environment { python, torch, triton, ..Environment::default() });
+        return Ok(RuntimeVersions { python, torch, triton, ..RuntimeVersions::default() });
     }
     // Triton hashes its own files, which takes 0.4 s in each process that compiles. The function is in another module
     // in older versions.
@@ -203,7 +203,7 @@ fn environment(py: Python<'_>) -> PyResult<Environment> {
             break;
         }
     }
-    Ok(Environment { python, torch, triton, ..Environment::default() })
+    Ok(RuntimeVersions { python, torch, triton, ..RuntimeVersions::default() })
 }
 
 fn executable(py: Python<'_>) -> String {

@@ -5,9 +5,9 @@ use std::cell::Cell;
 use pyo3::prelude::*;
 use pyo3::types::{PyCFunction, PyDict, PyTuple};
 
-use protocol::{Grid, LaunchRecord, Source, Value, Workload};
+use protocol::{ArgumentValue, GridExpr, LaunchRecord, Workload, WorkloadSource};
 
-use super::models::{Entry, model};
+use super::models::{EntryCallable, model};
 use super::values::{describe_plain, dtype_name};
 use super::{failed, shim};
 
@@ -86,23 +86,23 @@ pub(super) fn callable<'py>(
     device: &str,
     is_candidate: bool,
     seed: u64,
-) -> PyResult<Entry<'py>> {
-    if workload.source == Source::KernelBench {
+) -> PyResult<EntryCallable<'py>> {
+    if workload.source == WorkloadSource::KernelBench {
         return model(py, module, workload, device, is_candidate, seed);
     }
-    Ok(Entry { call: function(module, workload)?, weights: None })
+    Ok(EntryCallable { call: function(module, workload)?, weights: None })
 }
 
 fn function<'py>(module: &Bound<'py, PyAny>, workload: &Workload) -> PyResult<Bound<'py, PyAny>> {
     match workload.source {
-        Source::Launch => launcher(resolve(module, &workload.entry)?, workload),
-        Source::Recorded | Source::Comment | Source::KernelBench => {
+        WorkloadSource::Launch => launcher(resolve(module, &workload.entry)?, workload),
+        WorkloadSource::Recorded | WorkloadSource::Comment | WorkloadSource::KernelBench => {
             let entry = resolve(module, &workload.entry)?;
             if let Ok(getter) = entry.getattr("fget") {
                 return Ok(getter);
             }
             // A class method was recorded with its class among the arguments, an autograd function without it.
-            let is_apply = workload.entry.ends_with(".apply") || workload.source == Source::Comment;
+            let is_apply = workload.entry.ends_with(".apply") || workload.source == WorkloadSource::Comment;
             let class = entry.getattr("__self__").is_ok_and(|of| of.is_instance_of::<pyo3::types::PyType>());
             if class && !is_apply { entry.getattr("__func__") } else { Ok(entry) }
         }
@@ -117,7 +117,7 @@ pub(super) fn resolve<'py>(module: &Bound<'py, PyAny>, path: &str) -> PyResult<B
 /// A callable that launches a kernel by itself, with the workload's grid. Like every launch it returns nothing.
 pub(super) fn launcher<'py>(kernel: Bound<'py, PyAny>, workload: &Workload) -> PyResult<Bound<'py, PyAny>> {
     let py = kernel.py();
-    let grid = workload.grid.iter().map(|one| Grid::parse(one)).collect::<Result<Vec<_>, _>>().map_err(failed)?;
+    let grid = workload.grid.iter().map(|one| GridExpr::parse(one)).collect::<Result<Vec<_>, _>>().map_err(failed)?;
     let fixed = workload.launches.first().filter(|_| grid.is_empty()).map(|launch| PyTuple::new(py, &launch.grid));
     let fixed = fixed.transpose()?.map(|numbers| kernel.get_item(numbers)).transpose()?.map(Bound::unbind);
     let kernel = kernel.unbind();
@@ -134,7 +134,7 @@ pub(super) fn launcher<'py>(kernel: Bound<'py, PyAny>, workload: &Workload) -> P
 
 /// A grid in Triton's form: numbers, or a function of the autotuner's configuration where the grid's names belong to
 /// it.
-fn grid_of<'py>(py: Python<'py>, grid: &[Grid], known: Option<&Bound<'py, PyDict>>) -> PyResult<Bound<'py, PyAny>> {
+fn grid_of<'py>(py: Python<'py>, grid: &[GridExpr], known: Option<&Bound<'py, PyDict>>) -> PyResult<Bound<'py, PyAny>> {
     let known = known.map_or_else(|| Ok(PyDict::new(py)), |known| known.copy())?;
     if let Some(numbers) = numbers(grid, &[known.as_any()]) {
         return Ok(PyTuple::new(py, numbers)?.into_any());
@@ -149,7 +149,7 @@ fn grid_of<'py>(py: Python<'py>, grid: &[Grid], known: Option<&Bound<'py, PyDict
 }
 
 /// The grid with its names looked up in these dictionaries, in this order.
-fn numbers(grid: &[Grid], known: &[&Bound<'_, PyAny>]) -> Option<Vec<i64>> {
+fn numbers(grid: &[GridExpr], known: &[&Bound<'_, PyAny>]) -> Option<Vec<i64>> {
     let of = |name: &str| known.iter().find_map(|known| known.get_item(name).ok()?.extract().ok());
     grid.iter().map(|one| one.value(&of)).collect()
 }
@@ -198,7 +198,7 @@ fn launch_arguments(
     function: &Bound<'_, PyAny>,
     kwargs: &Bound<'_, PyDict>,
     args: &Bound<'_, PyTuple>,
-) -> PyResult<Vec<(String, Value)>> {
+) -> PyResult<Vec<(String, ArgumentValue)>> {
     let names: Vec<String> = function.getattr("arg_names")?.extract()?;
     let mut all = Vec::with_capacity(names.len());
     for (at, name) in names.into_iter().enumerate() {
@@ -208,9 +208,9 @@ fn launch_arguments(
         let described = match describe_plain(&value)? {
             Some(plain) => plain,
             None if value.hasattr("data_ptr")? && value.hasattr("dtype")? => {
-                Value::Pointer(dtype_name(&value.getattr("dtype")?)?)
+                ArgumentValue::Pointer(dtype_name(&value.getattr("dtype")?)?)
             }
-            None => Value::Opaque(value.get_type().fully_qualified_name()?.to_string()),
+            None => ArgumentValue::Opaque(value.get_type().fully_qualified_name()?.to_string()),
         };
         all.push((name, described));
     }

@@ -4,43 +4,43 @@
 //! All code here runs inside a foreign interpreter. It exchanges frames of [`protocol`] over a private pipe and never
 //! writes to standard output.
 
-mod again;
 mod arrays;
-mod book;
 mod buffers;
 mod bytecode;
-mod checked;
+mod call_registry;
 mod classes;
 mod comparer;
 mod compile;
-mod draft;
-mod export;
+mod device_files;
+mod evasion;
+mod fingerprint;
 mod forker;
-mod guard;
-mod keeper;
-mod kept;
 mod launch;
+mod launch_compilation;
 mod models;
-mod nodes;
 pub mod numbers;
 mod objects;
-mod parts;
 mod probe;
-mod raw;
-mod ready;
 mod record;
+mod recorded_calls;
 mod recorder;
 mod replay;
+mod rerun;
+mod result_export;
+mod result_parts;
 mod runner;
+mod runner_requests;
 mod sandbox;
-mod serve;
-mod sketch;
-mod timed;
+mod sanitized_call;
+mod supervisor;
+mod tamper_check;
+mod timed_calls;
 mod timing;
+mod torch_free;
+mod torch_memory;
 mod tuning;
 mod types;
 mod values;
-mod watch;
 
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
@@ -86,8 +86,8 @@ fn weights(py: Python<'_>) -> PyResult<Bound<'_, PyModule>> {
 }
 
 /// The Python module for random numbers from generators that no argument names.
-fn chance(py: Python<'_>) -> PyResult<Bound<'_, PyModule>> {
-    helper(py, "_warpsmith_chance", include_str!("chance.py"))
+fn generators(py: Python<'_>) -> PyResult<Bound<'_, PyModule>> {
+    helper(py, "_warpsmith_generators", include_str!("generators.py"))
 }
 
 /// A new context manager that lists the kernels that run inside it.
@@ -131,13 +131,13 @@ fn describe(py: Python<'_>, error: &PyErr) -> String {
 #[pymodule]
 mod _worker {
     #[pymodule_export]
-    use super::again::compare;
-    #[pymodule_export]
-    use super::again::replay;
-    #[pymodule_export]
-    use super::checked::checked;
-    #[pymodule_export]
     use super::forker::forker;
     #[pymodule_export]
     use super::record::run_recorded;
+    #[pymodule_export]
+    use super::rerun::compare;
+    #[pymodule_export]
+    use super::rerun::replay;
+    #[pymodule_export]
+    use super::sanitized_call::checked;
 }

@@ -10,7 +10,7 @@ use pyo3::types::{PyDict, PyTuple};
 use protocol::Workload;
 
 /// The callable, and what sets its weights; `None` for weights that differ from the original's by name or shape.
-pub(super) struct Entry<'py> {
+pub(super) struct EntryCallable<'py> {
     pub(super) call: Bound<'py, PyAny>,
     pub(super) weights: Option<Bound<'py, PyAny>>,
 }
@@ -23,7 +23,7 @@ pub(super) fn model<'py>(
     device: &str,
     is_candidate: bool,
     seed: u64,
-) -> PyResult<Entry<'py>> {
+) -> PyResult<EntryCallable<'py>> {
     let is_new = is_candidate && module.hasattr("ModelNew")?;
     let made = construct(py, module, workload, if is_new { "ModelNew" } else { "Model" }, seed)?;
     let names = if is_candidate {
@@ -37,7 +37,7 @@ pub(super) fn model<'py>(
     };
     let call = made.call_method1("to", (device,))?;
     let weights = names.map(|names| super::weights(py)?.getattr("Weights")?.call1((&call, names))).transpose()?;
-    Ok(Entry { call, weights })
+    Ok(EntryCallable { call, weights })
 }
 
 fn construct<'py>(

@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
-use protocol::runner::{Inputs, Probe, Reuse, Touched};
+use protocol::runner::{ArgumentUse, Inputs, MemoryProbe, Reuse};
 
-use super::replay::Arguments;
+use super::replay::ReplayedArguments;
 use super::runner::{Runner, within};
 use super::timing::Timer;
 use super::values::contents;
@@ -23,20 +23,20 @@ const COPIES: usize = 5;
 fn needs(py: Python<'_>) -> PyResult<Bound<'_, PyModule>> {
     poison(py)?;
     contents(py)?;
-    helper(py, "_warpsmith_needs", include_str!("needs.py"))
+    helper(py, "_warpsmith_argument_needs", include_str!("argument_needs.py"))
 }
 
 impl<'py> Runner<'py, '_> {
     /// Calls the entry with other contents in one part of one argument at a time, and determines whether the results
     /// differ.
-    pub(super) fn probe(&self, wanted: &Probe) -> PyResult<Option<Vec<Touched>>> {
+    pub(super) fn probe(&self, wanted: &MemoryProbe) -> PyResult<Option<Vec<ArgumentUse>>> {
         if self.replay.torch.is_none() {
             return Ok(None);
         }
         let deadline = Instant::now() + Duration::from_millis(wanted.milliseconds);
-        let mut all: Vec<Touched> = Vec::new();
+        let mut all: Vec<ArgumentUse> = Vec::new();
         for inputs in &wanted.inputs {
-            self.weigh(inputs)?;
+            self.reset_weights(inputs)?;
             let (given, working) = (self.replay.arguments(inputs)?, self.replay.arguments(inputs)?);
             let Some(found) = self.probe_one(wanted, inputs, (&given, &working), deadline)? else {
                 return Ok(None);
@@ -57,11 +57,11 @@ impl<'py> Runner<'py, '_> {
 
     fn probe_one(
         &self,
-        wanted: &Probe,
+        wanted: &MemoryProbe,
         inputs: &Inputs,
-        (given, working): (&Arguments<'py>, &Arguments<'py>),
+        (given, working): (&ReplayedArguments<'py>, &ReplayedArguments<'py>),
         deadline: Instant,
-    ) -> PyResult<Option<Vec<Touched>>> {
+    ) -> PyResult<Option<Vec<ArgumentUse>>> {
         let needs = needs(self.py)?;
         let call = || -> PyResult<Bound<'py, PyList>> {
             self.seed(inputs)?;
@@ -91,7 +91,7 @@ impl<'py> Runner<'py, '_> {
             let element: u64 = tensor.getattr("itemsize")?.extract()?;
             let count: u64 = needs.getattr("core")?.call1((tensor,))?.call_method0("numel")?.extract()?;
             let mut touched =
-                Touched { argument: at, bytes: count * element, written: written[at], ..Touched::default() };
+                ArgumentUse { argument: at, bytes: count * element, written: written[at], ..ArgumentUse::default() };
             let parts: Vec<(u64, u64)> = match needs.getattr("can_be_asked")?.call1((tensor,))?.is_truthy()? {
                 true => needs.getattr("sectors")?.call1((tensor, wanted.parts, inputs.seed))?.extract()?,
                 false => Vec::new(),
@@ -119,7 +119,7 @@ impl<'py> Runner<'py, '_> {
     }
 
     /// The greatest tensor of each storage, and the greatest of those.
-    fn looked_at(&self, arguments: &Arguments<'py>) -> PyResult<Vec<usize>> {
+    fn looked_at(&self, arguments: &ReplayedArguments<'py>) -> PyResult<Vec<usize>> {
         let mut all: Vec<(u64, usize, usize)> = Vec::new();
         for (at, tensor) in arguments.tensors.iter().enumerate() {
             let of = needs(self.py)?.getattr("core")?.call1((tensor,))?;
@@ -154,8 +154,9 @@ impl<'py> Runner<'py, '_> {
         }
         timer.synchronize()?;
         drop((from, to));
-        super::ready::give_back(&torch)?;
-        let times = spans.into_iter().map(super::timing::Span::milliseconds).collect::<PyResult<Vec<f64>>>()?;
+        super::torch_memory::release(&torch)?;
+        let times =
+            spans.into_iter().map(super::timing::PendingTiming::milliseconds).collect::<PyResult<Vec<f64>>>()?;
         let least = times.into_iter().fold(f64::INFINITY, f64::min);
         Ok((least > 0.0 && least.is_finite()).then(|| 2.0 * COPIED as f64 / least * 1000.0))
     }

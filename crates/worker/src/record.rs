@@ -8,17 +8,17 @@ use pyo3::exceptions::PySystemExit;
 use pyo3::prelude::*;
 use pyo3::types::{PyCFunction, PyDict, PyTuple};
 
-use protocol::{EntryPoint, Environment, RECORD_ENV, RecordConfig};
+use protocol::{EntryPoint, RECORD_ENV, RecordConfig, RuntimeVersions};
 
 use super::recorder::{install, save_counts};
-use super::{failed, raw, shim};
+use super::{failed, shim, torch_free};
 
 /// Runs `SCRIPT ARGS…` or `-m MODULE ARGS…` as `python` would, and records its launching functions.
 ///
 /// No file of the user is changed: the functions get a decorator in the syntax tree, which keeps all line numbers.
 #[pyfunction]
 pub(super) fn run_recorded(py: Python<'_>, argv: Vec<String>) -> PyResult<()> {
-    if let Some(why) = raw::missing_torch(py)? {
+    if let Some(why) = torch_free::missing_torch(py)? {
         let instead = "`# warpsmith: workload entry=kernel[cdiv(n,BLOCK)] x=f16[4096] n=4096 BLOCK=1024`";
         let told = format!("recording takes torch ({why}); a kernel can be described in a comment: {instead}");
         return Err(PySystemExit::new_err(told));
@@ -27,7 +27,7 @@ pub(super) fn run_recorded(py: Python<'_>, argv: Vec<String>) -> PyResult<()> {
     let config: RecordConfig = serde_json::from_slice(&fs::read(path)?).map_err(failed)?;
     let entries = config.entries.clone();
     fs::create_dir_all(&config.output)?;
-    let environment = Environment { device: config.device.clone(), ..environment(py)? };
+    let environment = RuntimeVersions { device: config.device.clone(), ..environment(py)? };
     let on_call = install(py, config, environment)?;
     let builtins = py.import("builtins")?;
     for index in 0..entries.len() {
@@ -157,10 +157,10 @@ fn is_entry_file(name: &Bound<'_, PyAny>, files: &HashSet<PathBuf>) -> bool {
     path.is_some_and(|path| files.contains(&path))
 }
 
-fn environment(py: Python<'_>) -> PyResult<Environment> {
+fn environment(py: Python<'_>) -> PyResult<RuntimeVersions> {
     let version = |module: &str| -> String {
         py.import(module).and_then(|module| module.getattr("__version__")?.extract()).unwrap_or_default()
     };
     let python: String = py.import("platform")?.call_method0("python_version")?.extract()?;
-    Ok(Environment { python, torch: version("torch"), triton: version("triton"), ..Environment::default() })
+    Ok(RuntimeVersions { python, torch: version("torch"), triton: version("triton"), ..RuntimeVersions::default() })
 }

@@ -9,21 +9,21 @@ use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 use pyo3::types::{PyCFunction, PyDict, PyTuple};
 
-use protocol::{EntryPoint, Environment, FailedLaunch, LaunchRecord, RecordConfig, Source, Workload};
+use protocol::{EntryPoint, FailedLaunch, LaunchRecord, RecordConfig, RuntimeVersions, Workload, WorkloadSource};
 
-use super::book::{Book, Known};
-use super::kept::{For, Key};
+use super::call_registry::{CallRegistry, CallState};
+use super::fingerprint::CallFingerprint;
 use super::launch::{LaunchCall, is_tuning, launch_record, patch_launches};
+use super::recorded_calls::{CallKey, RecordPurpose};
 use super::shim;
-use super::sketch::Sketch;
 use super::types::Types;
-use super::values::{Described, module_file};
+use super::values::{DescribedArguments, module_file};
 
-static BOOK: Mutex<Option<Book>> = Mutex::new(None);
+static BOOK: Mutex<Option<CallRegistry>> = Mutex::new(None);
 
 /// Runs `use_it` with the locked book. It must not call or drop Python objects: another thread may wait for this lock
 /// while it holds the GIL.
-fn book<T>(use_it: impl FnOnce(&mut Book) -> T) -> Option<T> {
+fn book<T>(use_it: impl FnOnce(&mut CallRegistry) -> T) -> Option<T> {
     BOOK.lock().unwrap_or_else(std::sync::PoisonError::into_inner).as_mut().map(use_it)
 }
 
@@ -52,13 +52,13 @@ impl Stack {
 #[derive(Default)]
 struct Active {
     /// The call whose gradients are still to be recorded, for the autograd nodes that are made inside.
-    tag: Option<(Key, u64)>,
+    tag: Option<(CallKey, u64)>,
     /// The launches, if they are recorded.
     launches: Option<Vec<LaunchRecord>>,
     cover: Cover,
     /// Launches that become workloads of their own unless this call, or one around it, covers them, each with how often
     /// it is then still to be counted.
-    inside: HashMap<Key, u64>,
+    inside: HashMap<CallKey, u64>,
     /// The index of the entry, if none of its calls has launched anything so far.
     fruitless: Option<usize>,
 }
@@ -85,7 +85,7 @@ fn inside<T>(active: Active, call: impl FnOnce() -> T) -> (T, Active) {
 }
 
 /// Records after a call has ended whether it covers the launches inside.
-fn settle(launches: HashMap<Key, u64>, covered: bool) {
+fn settle(launches: HashMap<CallKey, u64>, covered: bool) {
     let left = stack(|stack| match stack.open().filter(|_| !covered) {
         Some(around) => {
             launches.into_iter().for_each(|(key, more)| *around.inside.entry(key).or_default() += more);
@@ -100,9 +100,9 @@ fn settle(launches: HashMap<Key, u64>, covered: bool) {
 pub(super) fn install<'py>(
     py: Python<'py>,
     config: RecordConfig,
-    environment: Environment,
+    environment: RuntimeVersions,
 ) -> PyResult<Bound<'py, PyCFunction>> {
-    *BOOK.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Some(Book::new(config, environment));
+    *BOOK.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Some(CallRegistry::new(config, environment));
     let closure = |function: fn(&Bound<'_, PyTuple>) -> PyResult<Py<PyAny>>| {
         PyCFunction::new_closure(py, None, None, move |call: &Bound<'_, PyTuple>, _: Option<&Bound<'_, PyDict>>| {
             function(call)
@@ -130,12 +130,12 @@ fn on_call(call: &Bound<'_, PyTuple>) -> PyResult<Py<PyAny>> {
     // The static methods of an autograd function are not entries; its `apply` is.
     let is_inner =
         args.get_item(0).is_ok_and(|first| first.is_instance(types.context.bind(call.py())).unwrap_or(false));
-    let (false, Ok(sketch)) = (is_inner, Sketch::of(&args, &kwargs)) else { return run() };
-    let key = Key { entry, shapes: sketch.exact };
+    let (false, Ok(sketch)) = (is_inner, CallFingerprint::of(&args, &kwargs)) else { return run() };
+    let key = CallKey { entry, shapes: sketch.exact };
     let wants_gradient = sketch.wants_gradient && is_grad_enabled(call.py());
-    match book(|book| book.know(key, sketch.shapes, wants_gradient, For::All)) {
-        Some(Known::New) => record(call.py(), key, sketch, wants_gradient, (&args, &kwargs), run),
-        Some(Known::Seen { tag, covers }) => {
+    match book(|book| book.know(key, sketch.shapes, wants_gradient, RecordPurpose::All)) {
+        Some(CallState::New) => record(call.py(), key, sketch, wants_gradient, (&args, &kwargs), run),
+        Some(CallState::Seen { tag, covers }) => {
             let tagged = || {
                 let out = run();
                 if tag.is_some()
@@ -148,7 +148,7 @@ fn on_call(call: &Bound<'_, PyTuple>) -> PyResult<Py<PyAny>> {
             let cover = if covers { Cover::Yes } else { Cover::No };
             inside(Active { tag, cover, ..Active::default() }, tagged).0
         }
-        Some(Known::Fruitless | Known::Open(_)) => {
+        Some(CallState::Fruitless | CallState::Open(_)) => {
             inside(Active { fruitless: Some(entry), ..Active::default() }, run).0
         }
         None => run(),
@@ -167,18 +167,18 @@ fn is_grad_enabled(py: Python<'_>) -> bool {
 
 fn record(
     py: Python<'_>,
-    key: Key,
-    sketch: Sketch,
+    key: CallKey,
+    sketch: CallFingerprint,
     wants_gradient: bool,
     (args, kwargs): (&Bound<'_, PyTuple>, &Bound<'_, PyDict>),
     run: impl FnOnce() -> PyResult<Py<PyAny>>,
 ) -> PyResult<Py<PyAny>> {
     let workspace = book(|book| book.workspace().to_owned()).unwrap_or_default();
-    let described = if is_captured(py) { None } else { Described::of(args, kwargs, &workspace).ok() };
+    let described = if is_captured(py) { None } else { DescribedArguments::of(args, kwargs, &workspace).ok() };
     let Some(mut described) = described else { return run() };
     let copies = described.copies().ok().flatten();
     let (given, named) = (std::mem::take(&mut described.args), std::mem::take(&mut described.kwargs));
-    let noted = book(|book| (book.draft(key, Source::Recorded, given, named), book.next_call()));
+    let noted = book(|book| (book.draft(key, WorkloadSource::Recorded, given, named), book.next_call()));
     let Some((mut workload, number)) = noted else { return run() };
     let tag = wants_gradient.then_some((key, number));
     // An entry without arguments is a program rather than a function that can be replaced.
@@ -204,11 +204,11 @@ fn record(
     workload.launches = active.launches.unwrap_or_default();
     workload.traceless = out.is_none(py) && mutated.as_ref().is_some_and(Vec::is_empty);
     workload.mutated = mutated.unwrap_or_default();
-    let has_tensors = sketch.has_tensors || Sketch::finds_tensors(out.bind(py));
+    let has_tensors = sketch.has_tensors || CallFingerprint::finds_tensors(out.bind(py));
     let covers = may_cover && has_tensors && !workload.traceless;
     book(|book| {
         if has_tensors || workload.launches.is_empty() || book.is_wanted(key.entry) {
-            book.keep(key, sketch.shapes, workload, if covers { For::All } else { For::Itself });
+            book.keep(key, sketch.shapes, workload, if covers { RecordPurpose::All } else { RecordPurpose::Itself });
         } else {
             book.note_empty(key);
         }
@@ -259,9 +259,9 @@ fn on_backward(call: &Bound<'_, PyTuple>) -> PyResult<Py<PyAny>> {
     let (function, args) = (call.get_item(0)?, call.get_item(1)?.cast_into::<PyTuple>()?);
     let tags: Vec<(usize, u64, u64)> =
         args.get_item(0).and_then(|context| context.getattr("_warpsmith")?.extract()).unwrap_or_default();
-    let wanted: Vec<(Key, u64)> = tags
+    let wanted: Vec<(CallKey, u64)> = tags
         .into_iter()
-        .map(|(entry, shapes, call)| (Key { entry, shapes }, call))
+        .map(|(entry, shapes, call)| (CallKey { entry, shapes }, call))
         .filter(|&(key, call)| book(|book| book.wants_gradient(key, call)).unwrap_or(false))
         .collect();
     let launches = (!wanted.is_empty()).then(Vec::new);
@@ -327,7 +327,7 @@ fn launched(call: &LaunchCall<'_>, run: impl FnOnce() -> PyResult<Py<PyAny>>) ->
         stack.depth += 1;
         let is = |cover: Cover| stack.calls.iter().any(|call| call.cover == cover);
         // An open call may raise, or never end.
-        let alone = if is(Cover::Open) { For::Case } else { For::Itself };
+        let alone = if is(Cover::Open) { RecordPurpose::Case } else { RecordPurpose::Itself };
         let alone = (stack.depth == 1 && !is(Cover::Yes)).then_some(alone);
         let fruitless: Vec<usize> = stack.calls.iter_mut().filter_map(|call| call.fruitless.take()).collect();
         (alone, fruitless)
@@ -343,25 +343,29 @@ fn launched(call: &LaunchCall<'_>, run: impl FnOnce() -> PyResult<Py<PyAny>>) ->
     out
 }
 
-fn launch_alone(call: &LaunchCall<'_>, what: For, run: impl FnOnce() -> PyResult<Py<PyAny>>) -> PyResult<Py<PyAny>> {
+fn launch_alone(
+    call: &LaunchCall<'_>,
+    what: RecordPurpose,
+    run: impl FnOnce() -> PyResult<Py<PyAny>>,
+) -> PyResult<Py<PyAny>> {
     let kwargs = call.kwargs.copy()?;
     for name in ["grid", "warmup"] {
         let _ = kwargs.del_item(name);
     }
-    let (Ok(Some(entry)), Ok(sketch)) = (kernel_entry(&call.function), Sketch::of(&call.args, &kwargs)) else {
+    let (Ok(Some(entry)), Ok(sketch)) = (kernel_entry(&call.function), CallFingerprint::of(&call.args, &kwargs)) else {
         return run();
     };
-    let key = Key { entry: entry.0, shapes: sketch.exact };
+    let key = CallKey { entry: entry.0, shapes: sketch.exact };
     match book(|book| book.know(key, sketch.shapes, false, what)) {
-        Some(Known::New) if !is_captured(call.args.py()) => {}
-        Some(Known::Open(key)) => {
+        Some(CallState::New) if !is_captured(call.args.py()) => {}
+        Some(CallState::Open(key)) => {
             stack(|stack| stack.open().map(|around| *around.inside.entry(key).or_default() += 1));
             return run();
         }
         _ => return run(),
     }
     let workspace = book(|book| book.workspace().to_owned()).unwrap_or_default();
-    let Ok(mut described) = Described::of(&call.args, &kwargs, &workspace) else { return run() };
+    let Ok(mut described) = DescribedArguments::of(&call.args, &kwargs, &workspace) else { return run() };
     let copies = described.copies().ok().flatten();
     stack(|stack| stack.inside = Some(Vec::new()));
     let out = run();
@@ -371,13 +375,13 @@ fn launch_alone(call: &LaunchCall<'_>, what: For, run: impl FnOnce() -> PyResult
     let blocked = if entry.1 { launch_obstacle(call)? } else { Some("no name of its file leads to it".to_owned()) };
     let (args, kwargs) = (std::mem::take(&mut described.args), std::mem::take(&mut described.kwargs));
     let open = stack(|stack| {
-        let around = stack.open().filter(|_| what == For::Case)?;
+        let around = stack.open().filter(|_| what == RecordPurpose::Case)?;
         around.inside.entry(key).or_default();
         Some(())
     });
     book(|book| {
-        let draft = book.draft(key, Source::Launch, args, kwargs);
-        let what = if open.is_some() { For::Case } else { For::Itself };
+        let draft = book.draft(key, WorkloadSource::Launch, args, kwargs);
+        let what = if open.is_some() { RecordPurpose::Case } else { RecordPurpose::Itself };
         book.keep(key, sketch.shapes, Workload { mutated, launches, blocked, ..draft }, what);
     });
     Ok(out)

@@ -7,18 +7,18 @@ use std::collections::{BTreeMap, HashMap};
 use pyo3::prelude::*;
 use pyo3::types::{PyComplex, PyDict, PyList, PySet, PySlice, PyTuple, PyType};
 
-use protocol::runner::{Inputs, Reuse, Values};
-use protocol::sizes::{Placed, Sizes};
-use protocol::{Data, Reference, Source, TensorSpec, Value, Workload, is_float};
+use protocol::runner::{FloatContents, Inputs, Reuse};
+use protocol::sizes::{CallSizes, StorageLayout};
+use protocol::{ArgumentValue, Reference, TensorContents, TensorSpec, Workload, WorkloadSource, is_float};
 
 use super::launch::resolve;
 use super::models::model_inputs;
 use super::objects::restore;
-use super::values::{Described, bounds, contents, dtype, guarded};
-use super::{failed, raw};
+use super::values::{DescribedArguments, bounds, contents, dtype, guarded};
+use super::{failed, torch_free};
 
 /// The arguments of one call, and their distinct tensors by [`TensorSpec::id`].
-pub(super) struct Arguments<'py> {
+pub(super) struct ReplayedArguments<'py> {
     pub(super) args: Bound<'py, PyTuple>,
     pub(super) kwargs: Bound<'py, PyDict>,
     pub(super) tensors: Vec<Bound<'py, PyAny>>,
@@ -57,14 +57,14 @@ impl<'py, 'a> Replay<'py, 'a> {
         workload: &'a Workload,
         device: &'a str,
     ) -> PyResult<Self> {
-        let torch = if raw::is_raw(py) { None } else { Some(py.import("torch")?) };
-        if torch.is_none() && workload.source != Source::Launch {
-            return Err(raw::wants_torch(py, "a call of a function"));
+        let torch = if torch_free::is_active(py) { None } else { Some(py.import("torch")?) };
+        if torch.is_none() && workload.source != WorkloadSource::Launch {
+            return Err(torch_free::wants_torch(py, "a call of a function"));
         }
         let mut workload = Cow::Borrowed(workload);
-        if workload.source == Source::KernelBench {
+        if workload.source == WorkloadSource::KernelBench {
             let inputs = model_inputs(py, module, &workload, 0)?;
-            let described = Described::of(&inputs, &PyDict::new(py), std::path::Path::new("/"))?;
+            let described = DescribedArguments::of(&inputs, &PyDict::new(py), std::path::Path::new("/"))?;
             let workload = workload.to_mut();
             workload.args = described.args;
             // Tensors that the file creates on the processor are moved to the device with the model.
@@ -74,8 +74,8 @@ impl<'py, 'a> Replay<'py, 'a> {
     }
 
     /// The arguments for these inputs. Equal inputs give equal contents.
-    pub(super) fn arguments(&self, inputs: &Inputs) -> PyResult<Arguments<'py>> {
-        let sizes = Sizes::new(&self.workload, inputs);
+    pub(super) fn arguments(&self, inputs: &Inputs) -> PyResult<ReplayedArguments<'py>> {
+        let sizes = CallSizes::new(&self.workload, inputs);
         let mut making = Making::new(self, &sizes, inputs)?;
         making.fill()?;
         let storages = making.finish()?;
@@ -87,12 +87,16 @@ impl<'py, 'a> Replay<'py, 'a> {
     }
 
     fn item_size(&self, name: &str) -> PyResult<i64> {
-        if self.torch.is_none() { raw::item_size(name) } else { dtype(self.py, name)?.getattr("itemsize")?.extract() }
+        if self.torch.is_none() {
+            torch_free::item_size(name)
+        } else {
+            dtype(self.py, name)?.getattr("itemsize")?.extract()
+        }
     }
 
     /// Torch, or an error that `what` needs it.
     fn torch_for(&self, what: &str) -> PyResult<&Bound<'py, PyModule>> {
-        self.torch.as_ref().ok_or_else(|| raw::wants_torch(self.py, what))
+        self.torch.as_ref().ok_or_else(|| torch_free::wants_torch(self.py, what))
     }
 
     fn device_of(&self, spec: &TensorSpec) -> &str {
@@ -102,10 +106,10 @@ impl<'py, 'a> Replay<'py, 'a> {
     /// All elements between the guards.
     fn flat(&self, storage: &Storage<'py>) -> PyResult<Bound<'py, PyAny>> {
         let count = storage.size / self.item_size(&storage.dtype)?;
-        self.view(storage, &storage.dtype, &Placed { shape: vec![count], stride: vec![1], offset: 0 })
+        self.view(storage, &storage.dtype, &StorageLayout { shape: vec![count], stride: vec![1], offset: 0 })
     }
 
-    fn view(&self, storage: &Storage<'py>, dtype: &str, placed: &Placed) -> PyResult<Bound<'py, PyAny>> {
+    fn view(&self, storage: &Storage<'py>, dtype: &str, placed: &StorageLayout) -> PyResult<Bound<'py, PyAny>> {
         let view = contents(self.py)?.getattr("view")?;
         let shape = PyTuple::new(self.py, &placed.shape)?;
         let stride = PyTuple::new(self.py, &placed.stride)?;
@@ -115,9 +119,9 @@ impl<'py, 'a> Replay<'py, 'a> {
     fn bind(
         &self,
         storages: BTreeMap<usize, Storage<'py>>,
-        sizes: &Sizes<'_>,
+        sizes: &CallSizes<'_>,
         inputs: &Inputs,
-    ) -> PyResult<Arguments<'py>> {
+    ) -> PyResult<ReplayedArguments<'py>> {
         let mut binding = Binding { replay: self, storages: &storages, sizes, inputs, tensors: Vec::new() };
         let other = |at: usize| inputs.others.iter().find(|(of, _)| *of == at).map(|(_, value)| value);
         let (given, named) = (&self.workload.args, &self.workload.kwargs);
@@ -126,7 +130,9 @@ impl<'py, 'a> Replay<'py, 'a> {
         let kwargs = PyDict::new(self.py);
         for (at, (name, value)) in named.iter().enumerate() {
             match other(given.len() + at).unwrap_or(value) {
-                Value::Int(constant) if self.workload.constants.contains(name) => kwargs.set_item(name, constant)?,
+                ArgumentValue::Int(constant) if self.workload.constants.contains(name) => {
+                    kwargs.set_item(name, constant)?
+                }
                 value => kwargs.set_item(name, binding.value(value)?)?,
             }
         }
@@ -137,19 +143,19 @@ impl<'py, 'a> Replay<'py, 'a> {
         self.workload.specs().into_iter().try_for_each(|spec| binding.tensor(spec).map(drop))?;
         let tensors = binding.tensors.into_iter().collect::<Option<Vec<_>>>();
         let tensors = tensors.ok_or_else(|| failed("a tensor is missing"))?;
-        Ok(Arguments { args: PyTuple::new(self.py, args)?, kwargs, tensors, storages })
+        Ok(ReplayedArguments { args: PyTuple::new(self.py, args)?, kwargs, tensors, storages })
     }
 }
 
-fn to_device(value: &mut Value) {
+fn to_device(value: &mut ArgumentValue) {
     match value {
-        Value::Tensor(spec) => "cuda".clone_into(&mut spec.device),
-        Value::List(items) | Value::Tuple(items) => items.iter_mut().for_each(to_device),
+        ArgumentValue::Tensor(spec) => "cuda".clone_into(&mut spec.device),
+        ArgumentValue::List(items) | ArgumentValue::Tuple(items) => items.iter_mut().for_each(to_device),
         _ => {}
     }
 }
 
-impl<'py> Arguments<'py> {
+impl<'py> ReplayedArguments<'py> {
     /// Copies the contents from larger tensors: the last part of each dimension that is longer there.
     pub(super) fn take_last(&self, from: &Self) -> PyResult<()> {
         for (to, from) in self.tensors.iter().zip(&from.tensors) {
@@ -193,17 +199,17 @@ impl<'py> Arguments<'py> {
 /// Storages while they are being filled.
 struct Making<'r, 'py, 'a> {
     replay: &'r Replay<'py, 'a>,
-    sizes: &'r Sizes<'r>,
+    sizes: &'r CallSizes<'r>,
     inputs: &'r Inputs,
     /// Each tensor once, with its placement.
-    specs: Vec<(TensorSpec, Placed)>,
+    specs: Vec<(TensorSpec, StorageLayout)>,
     storages: BTreeMap<usize, Storage<'py>>,
     generators: Bound<'py, PyDict>,
 }
 
 impl<'r, 'py, 'a> Making<'r, 'py, 'a> {
-    fn new(replay: &'r Replay<'py, 'a>, sizes: &'r Sizes<'r>, inputs: &'r Inputs) -> PyResult<Self> {
-        let mut specs: Vec<(TensorSpec, Placed)> = Vec::new();
+    fn new(replay: &'r Replay<'py, 'a>, sizes: &'r CallSizes<'r>, inputs: &'r Inputs) -> PyResult<Self> {
+        let mut specs: Vec<(TensorSpec, StorageLayout)> = Vec::new();
         for spec in replay.workload.specs() {
             if specs.iter().all(|(seen, _)| seen.id != spec.id) {
                 specs.push((spec.clone(), sizes.place(spec)));
@@ -238,10 +244,10 @@ impl<'r, 'py, 'a> Making<'r, 'py, 'a> {
             }
             self.write(&view, &data)?;
         }
-        if self.replay.workload.source == Source::KernelBench {
+        if self.replay.workload.source == WorkloadSource::KernelBench {
             self.copy_from_file()?;
         }
-        if self.inputs.values != Values::Recorded {
+        if self.inputs.values != FloatContents::Recorded {
             self.apply_values()?;
         }
         for (&at, storage) in self.storages.iter().filter(|(_, storage)| is_float(&storage.dtype)) {
@@ -270,22 +276,22 @@ impl<'r, 'py, 'a> Making<'r, 'py, 'a> {
         Ok(())
     }
 
-    fn write(&self, view: &Bound<'py, PyAny>, data: &Data) -> PyResult<()> {
+    fn write(&self, view: &Bound<'py, PyAny>, data: &TensorContents) -> PyResult<()> {
         let contents = contents(self.replay.py)?;
         let generators = &self.generators;
         match data {
-            Data::Normal { mean, std, low, high, zeros, infinite, kind } => {
+            TensorContents::Normal { mean, std, low, high, zeros, infinite, kind } => {
                 let kind = serde_json::to_value(kind).map_err(failed)?;
                 let kind = kind.as_str().unwrap_or("general");
                 contents
                     .getattr("fill_normal")?
                     .call1((view, mean, std, low, high, zeros, infinite, kind, generators))?
             }
-            Data::Range { low, high, sorted, zeros } => {
+            TensorContents::Range { low, high, sorted, zeros } => {
                 contents.getattr("fill_range")?.call1((view, low, high, sorted, zeros, generators))?
             }
-            Data::Integers(values) => contents.getattr("fill_values")?.call1((view, values))?,
-            Data::Floats(values) => contents.getattr("fill_values")?.call1((view, values))?,
+            TensorContents::Integers(values) => contents.getattr("fill_values")?.call1((view, values))?,
+            TensorContents::Floats(values) => contents.getattr("fill_values")?.call1((view, values))?,
         };
         Ok(())
     }
@@ -294,7 +300,7 @@ impl<'r, 'py, 'a> Making<'r, 'py, 'a> {
     fn copy_from_file(&self) -> PyResult<()> {
         let Replay { py, module, workload, .. } = self.replay;
         let inputs = model_inputs(*py, module, workload, self.inputs.seed)?;
-        let made = Described::tensors_of(&inputs)?;
+        let made = DescribedArguments::tensors_of(&inputs)?;
         for ((spec, placed), tensor) in self.specs.iter().zip(made) {
             let mut view = self.replay.view(&self.storages[&spec.storage], &spec.dtype, placed)?;
             let mut from = tensor.call_method0("detach")?;
@@ -353,8 +359,8 @@ impl<'r, 'py, 'a> Making<'r, 'py, 'a> {
 
 /// The Python module for values and jitter.
 pub(super) fn helpers(py: Python<'_>) -> PyResult<Bound<'_, PyModule>> {
-    if raw::is_raw(py) {
-        return raw::module(py);
+    if torch_free::is_active(py) {
+        return torch_free::module(py);
     }
     super::helper(py, "_warpsmith_inputs", include_str!("inputs.py"))
 }
@@ -364,68 +370,70 @@ fn is_widened(dtype: &str, wide: &str) -> bool {
     is_float(dtype) && dtype != "float64" && dtype != wide
 }
 
-fn is_by_value(data: &Data) -> bool {
-    matches!(data, Data::Integers(_) | Data::Floats(_))
+fn is_by_value(data: &TensorContents) -> bool {
+    matches!(data, TensorContents::Integers(_) | TensorContents::Floats(_))
 }
 
 /// Converts recorded values to objects over filled storages.
 struct Binding<'r, 'py, 'a> {
     replay: &'r Replay<'py, 'a>,
     storages: &'r BTreeMap<usize, Storage<'py>>,
-    sizes: &'r Sizes<'r>,
+    sizes: &'r CallSizes<'r>,
     inputs: &'r Inputs,
     tensors: Vec<Option<Bound<'py, PyAny>>>,
 }
 
 impl<'py> Binding<'_, 'py, '_> {
-    fn items(&mut self, items: &[Value]) -> PyResult<Vec<Bound<'py, PyAny>>> {
+    fn items(&mut self, items: &[ArgumentValue]) -> PyResult<Vec<Bound<'py, PyAny>>> {
         items.iter().map(|item| self.value(item)).collect()
     }
 
-    fn value(&mut self, value: &Value) -> PyResult<Bound<'py, PyAny>> {
+    fn value(&mut self, value: &ArgumentValue) -> PyResult<Bound<'py, PyAny>> {
         let py = self.replay.py;
         Ok(match value {
-            Value::None => py.None().into_bound(py),
-            Value::Bool(value) => value.into_pyobject(py)?.to_owned().into_any(),
-            Value::Int(value) => self.sizes.integer(*value).into_pyobject(py)?.into_any(),
-            Value::Float(value) => value.into_pyobject(py)?.into_any(),
-            Value::Complex(parts) => match parts[..] {
+            ArgumentValue::None => py.None().into_bound(py),
+            ArgumentValue::Bool(value) => value.into_pyobject(py)?.to_owned().into_any(),
+            ArgumentValue::Int(value) => self.sizes.integer(*value).into_pyobject(py)?.into_any(),
+            ArgumentValue::Float(value) => value.into_pyobject(py)?.into_any(),
+            ArgumentValue::Complex(parts) => match parts[..] {
                 [real, imaginary] => PyComplex::from_doubles(py, real, imaginary).into_any(),
                 _ => return Err(failed("a complex number has two parts")),
             },
-            Value::Str(value) => value.into_pyobject(py)?.into_any(),
-            Value::Dtype(name) => {
+            ArgumentValue::Str(value) => value.into_pyobject(py)?.into_any(),
+            ArgumentValue::Dtype(name) => {
                 let wide = self.inputs.widen.as_ref().filter(|wide| is_widened(name, wide));
                 self.replay.torch_for("an element type")?.getattr(wide.unwrap_or(name).as_str())?
             }
-            Value::Device(name) => {
+            ArgumentValue::Device(name) => {
                 let name = if name.starts_with("cuda") { self.replay.device } else { name };
                 self.replay.torch_for("a device")?.call_method1("device", (name,))?
             }
-            Value::List(items) => PyList::new(py, self.items(items)?)?.into_any(),
-            Value::Tuple(items) => PyTuple::new(py, self.items(items)?)?.into_any(),
-            Value::Set(items) => PySet::new(py, self.items(items)?)?.into_any(),
-            Value::Dict(pairs) => {
+            ArgumentValue::List(items) => PyList::new(py, self.items(items)?)?.into_any(),
+            ArgumentValue::Tuple(items) => PyTuple::new(py, self.items(items)?)?.into_any(),
+            ArgumentValue::Set(items) => PySet::new(py, self.items(items)?)?.into_any(),
+            ArgumentValue::Dict(pairs) => {
                 let dict = PyDict::new(py);
                 for (key, item) in pairs {
                     dict.set_item(self.value(key)?, self.value(item)?)?;
                 }
                 dict.into_any()
             }
-            Value::Slice(parts) => {
+            ArgumentValue::Slice(parts) => {
                 let parts = PyTuple::new(py, self.items(parts)?)?;
                 py.get_type::<PySlice>().call1(parts)?
             }
-            Value::Global(reference) => self.global(reference)?,
-            Value::NamedTuple { class, items } => {
+            ArgumentValue::Global(reference) => self.global(reference)?,
+            ArgumentValue::NamedTuple { class, items } => {
                 let items = PyTuple::new(py, self.items(items)?)?;
                 self.global(class)?.call1(items)?
             }
-            Value::Made { class, parts } => self.made(class, parts)?,
-            Value::Object { class, state } => self.object(class, state)?,
-            Value::Tensor(spec) => self.tensor(spec)?,
-            Value::Pointer(_) => return Err(failed("the tensor of a launch cannot be made again")),
-            Value::Opaque(name) => return Err(failed(format!("an argument of type `{name}` cannot be made again"))),
+            ArgumentValue::Made { class, parts } => self.made(class, parts)?,
+            ArgumentValue::Object { class, state } => self.object(class, state)?,
+            ArgumentValue::Tensor(spec) => self.tensor(spec)?,
+            ArgumentValue::Pointer(_) => return Err(failed("the tensor of a launch cannot be made again")),
+            ArgumentValue::Opaque(name) => {
+                return Err(failed(format!("an argument of type `{name}` cannot be made again")));
+            }
         })
     }
 
@@ -442,7 +450,7 @@ impl<'py> Binding<'_, 'py, '_> {
         resolve(&holder, &reference.path)
     }
 
-    fn object(&mut self, class: &Reference, state: &[(String, Value)]) -> PyResult<Bound<'py, PyAny>> {
+    fn object(&mut self, class: &Reference, state: &[(String, ArgumentValue)]) -> PyResult<Bound<'py, PyAny>> {
         let py = self.replay.py;
         let base = py.import("builtins")?.getattr("object")?;
         let object = base.call_method1("__new__", (self.global(class)?,))?;
@@ -451,12 +459,12 @@ impl<'py> Binding<'_, 'py, '_> {
         Ok(object)
     }
 
-    fn made(&mut self, class: &Reference, parts: &[Value]) -> PyResult<Bound<'py, PyAny>> {
+    fn made(&mut self, class: &Reference, parts: &[ArgumentValue]) -> PyResult<Bound<'py, PyAny>> {
         let class = self.global(class)?;
         let is_enumeration = class.cast::<PyType>().is_ok_and(|class| class.hasattr("__members__").unwrap_or(false));
         match parts {
             // The number of a flag is not a size.
-            [Value::Int(number)] if is_enumeration => class.call1((*number,)),
+            [ArgumentValue::Int(number)] if is_enumeration => class.call1((*number,)),
             _ => class.call1(PyTuple::new(self.replay.py, self.items(parts)?)?),
         }
     }

@@ -6,20 +6,24 @@ use std::path::Path;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use protocol::runner::{Call, Fence, Inputs, Layout, Raised, Ran, Reuse, RunnerReply, Tail, Tuned, Weights};
-use protocol::{Played, Workload, is_simulated};
+use protocol::runner::{
+    CallOutput, EntryCall, Fence, Inputs, Layout, PythonException, Reuse, RunnerReply, Tail, Tuned, Weights,
+};
+use protocol::{SimulatedGpu, Workload, is_simulated};
 
-use super::compile::{Hooks, Mode, compile_ahead, take_launches, take_symbols};
-use super::export::{Exporter, Outlet, Results};
-use super::guard::Guard;
+use super::compile::{Hooks, LaunchMode, compile_ahead, take_launches, take_symbols};
 use super::launch::callable;
-use super::models::{Entry, load_as};
-use super::ready::{Held, free, give_back, is_scarce};
-use super::replay::{Arguments, Replay};
-use super::serve::Left;
+use super::models::{EntryCallable, load_as};
+use super::replay::{Replay, ReplayedArguments};
+use super::result_export::{CallResults, Exporter, ResultSink};
+use super::runner_requests::CarriedState;
+use super::tamper_check::TamperCheck;
 use super::timing::{Timer, synchronize};
-use super::tuning::{Tuners, Way, is_open, tuned};
-use super::{chance, describe, draft, failed, kernels, lacks_memory, mixed, poison, raw, shim, watch};
+use super::torch_memory::{TorchMemory, free, is_scarce, release};
+use super::tuning::{TunerMode, Tuners, is_open, tuned};
+use super::{
+    describe, evasion, failed, generators, kernels, lacks_memory, launch_compilation, mixed, poison, shim, torch_free,
+};
 
 pub(super) struct Runner<'py, 'a> {
     pub(super) py: Python<'py>,
@@ -34,8 +38,8 @@ pub(super) struct Runner<'py, 'a> {
     threads: Bound<'py, PyAny>,
     threads_before: usize,
     /// The results of the previous call, which keep its memory from being reused.
-    last: Option<Results<'py>>,
-    pub(super) kept: Vec<Vec<Arguments<'py>>>,
+    last: Option<CallResults<'py>>,
+    pub(super) kept: Vec<Vec<ReplayedArguments<'py>>>,
     /// Whether arguments are being made at present.
     pub(super) making: Cell<bool>,
     /// The least time that launching one call takes, in milliseconds, once it is known.
@@ -49,15 +53,16 @@ impl<'py, 'a> Runner<'py, 'a> {
         workload: &'a Workload,
         (is_candidate, weights): (bool, Weights),
         fence: &Fence,
-        left: Left,
+        left: CarriedState,
     ) -> PyResult<Self> {
         let simulated = is_simulated();
         // Tensors without contents on a missing device fail where they are indexed.
-        let device = if simulated || Played::here().is_some() { "cpu" } else { "cuda" };
+        let device = if simulated || SimulatedGpu::here().is_some() { "cpu" } else { "cuda" };
         let threads = py.import("_thread")?.getattr("_count")?;
         let threads_before = threads.call0()?.extract()?;
-        let new =
-            || if simulated { Outlet::File(fence.scratch.clone()) } else { Outlet::Device { address: 0, size: 0 } };
+        let new = || {
+            if simulated { ResultSink::File(fence.scratch.clone()) } else { ResultSink::Device { address: 0, size: 0 } }
+        };
         let outlet = left.outlet.unwrap_or_else(new);
         let exporter = Exporter::new(py, outlet, fence.results)?;
         let (places, folder) = (py.import("sys")?.getattr("path")?, folder.to_string_lossy());
@@ -67,7 +72,8 @@ impl<'py, 'a> Runner<'py, 'a> {
         }
         let module = module(py, file)?;
         let replay = Replay::new(py, &module, workload, device)?;
-        let Entry { call: entry, weights: set } = callable(py, &module, workload, device, is_candidate, weights.seed)?;
+        let EntryCallable { call: entry, weights: set } =
+            callable(py, &module, workload, device, is_candidate, weights.seed)?;
         let moved = weights.are_moved.then(Cell::default);
         let weights = set;
         let (timer, last, kept, making, launching) = (left.timer, None, Vec::new(), Cell::default(), Cell::default());
@@ -90,30 +96,35 @@ impl<'py, 'a> Runner<'py, 'a> {
     }
 
     /// Ends the use of a file; returns what the next file can use again.
-    pub(super) fn leave(self, file: &Path) -> Left {
+    pub(super) fn leave(self, file: &Path) -> CarriedState {
         let modules = self.py.import("sys").and_then(|sys| sys.getattr("modules"));
         let _ = modules.and_then(|modules| modules.del_item(module_name(file)));
-        Left { outlet: Some(self.exporter.outlet), timer: self.timer }
+        CarriedState { outlet: Some(self.exporter.outlet), timer: self.timer }
     }
 
     pub(super) fn compile(&self, inputs: &Inputs, chosen: &[Tuned], drafts: bool) -> RunnerReply {
-        draft::want(drafts);
-        draft::take_code();
+        launch_compilation::want(drafts);
+        launch_compilation::take_code();
         let ahead = || -> PyResult<()> {
-            let hooks = Hooks::install(self.py, Mode::CompileOnly)?;
-            let tuners = Tuners::install(self.py, Way::Compile, chosen)?;
+            let hooks = Hooks::install(self.py, LaunchMode::CompileOnly)?;
+            let tuners = Tuners::install(self.py, TunerMode::Compile, chosen)?;
             let compiled = compile_ahead(self.py, &self.replay, inputs, &self.entry);
             tuners.remove()?;
             hooks.remove()?;
             compiled
         };
         let notes = ahead().err().map(|error| describe(self.py, &error));
-        let code = draft::take_code().filter(|_| notes.is_none());
-        RunnerReply::Compiled { notes: notes.into_iter().collect(), tunes: is_open(), code, drafts: draft::take() }
+        let code = launch_compilation::take_code().filter(|_| notes.is_none());
+        RunnerReply::Compiled {
+            notes: notes.into_iter().collect(),
+            tunes: is_open(),
+            code,
+            drafts: launch_compilation::take(),
+        }
     }
 
     /// Sets the weights, so that equal inputs come with equal weights.
-    pub(super) fn weigh(&self, inputs: &Inputs) -> PyResult<()> {
+    pub(super) fn reset_weights(&self, inputs: &Inputs) -> PyResult<()> {
         let (Some(weights), Some(last)) = (&self.weights, &self.moved) else { return Ok(()) };
         if last.replace(Some(inputs.seed)) != Some(inputs.seed) {
             weights.call_method1("set", (mixed(inputs.seed),))?;
@@ -124,10 +135,10 @@ impl<'py, 'a> Runner<'py, 'a> {
     /// Seeds the random number generators that are used by default, so that equal inputs come with equal random
     /// numbers.
     pub(super) fn seed(&self, inputs: &Inputs) -> PyResult<()> {
-        chance(self.py)?.getattr("seed")?.call1((mixed(inputs.seed),)).map(drop)
+        generators(self.py)?.getattr("seed")?.call1((mixed(inputs.seed),)).map(drop)
     }
 
-    pub(super) fn invoke(&self, arguments: &Arguments<'py>) -> PyResult<Bound<'py, PyAny>> {
+    pub(super) fn invoke(&self, arguments: &ReplayedArguments<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.entry.call(arguments.args.clone(), Some(&arguments.kwargs))
     }
 
@@ -140,7 +151,7 @@ impl<'py, 'a> Runner<'py, 'a> {
     }
 
     /// Makes the arguments: new ones, or those of the previous call with new contents if requested.
-    fn arguments(&mut self, call: &Call) -> PyResult<Arguments<'py>> {
+    fn arguments(&mut self, call: &EntryCall) -> PyResult<ReplayedArguments<'py>> {
         let fresh = self.replay.arguments(&call.inputs)?;
         if let Some(Tail { alone: true, .. }) = call.tail {
             let part = self.replay.arguments(&Inputs { resize: Vec::new(), ..call.inputs.clone() })?;
@@ -152,26 +163,26 @@ impl<'py, 'a> Runner<'py, 'a> {
         Ok(last.arguments)
     }
 
-    pub(super) fn call(&mut self, call: &Call, guard: &Guard<'py>) -> PyResult<Ran> {
+    pub(super) fn call(&mut self, call: &EntryCall, guard: &TamperCheck<'py>) -> PyResult<CallOutput> {
         if let Some(tail) = &call.tail {
             self.make_room(tail.room)?;
         }
         let before = if call.previous { self.last.take() } else { None };
         self.making.set(true);
         let arguments = self.arguments(call)?;
-        self.weigh(&call.inputs)?;
+        self.reset_weights(&call.inputs)?;
         self.making.set(false);
         let mode = match (call.ghost, call.watch || self.simulated) {
-            (true, _) => Some(Mode::Ghost),
-            (false, true) => Some(Mode::Watch),
+            (true, _) => Some(LaunchMode::Ghost),
+            (false, true) => Some(LaunchMode::Watch),
             (false, false) => None,
         };
         let hooks = mode.map(|mode| Hooks::install(self.py, mode)).transpose()?;
         let is_tuned = call.watch || !call.chosen.is_empty();
         let way = match (call.forced, call.settled) {
-            (_, true) => Way::Settled,
-            (true, false) => Way::Forced,
-            (false, false) => Way::Launch,
+            (_, true) => TunerMode::Settled,
+            (true, false) => TunerMode::Forced,
+            (false, false) => TunerMode::Launch,
         };
         let tuners = is_tuned.then(|| Tuners::install(self.py, way, &call.chosen)).transpose()?;
         let met = PyDict::new(self.py);
@@ -182,12 +193,12 @@ impl<'py, 'a> Runner<'py, 'a> {
         let listing = (call.list && has_torch && !self.simulated).then(|| kernels(self.py)).transpose()?;
         let modes: Vec<_> = listing.iter().chain(&watching).chain(&poisoning).collect();
         self.seed(&call.inputs)?;
-        let states = chance(self.py)?.getattr("states")?.call0()?;
-        let mut seen = watch::Seen::default();
+        let states = generators(self.py)?.getattr("states")?.call0()?;
+        let mut seen = evasion::CallObservation::default();
         let outcome = within(&modes, || {
-            watch::begin();
+            evasion::begin();
             let ran = self.invoke_with_gradients(&arguments, call);
-            seen = watch::end();
+            seen = evasion::end();
             ran
         });
         let (launches, symbols) = (take_launches(), take_symbols());
@@ -198,16 +209,16 @@ impl<'py, 'a> Runner<'py, 'a> {
             hooks.remove()?;
         }
         let (out, gradients) = outcome?;
-        let drawn = chance(self.py)?.getattr("drawn")?.call1((states,))?.extract()?;
+        let drawn = generators(self.py)?.getattr("drawn")?.call1((states,))?.extract()?;
         self.synchronize()?;
         let overrun = arguments.overrun()?;
-        let results = Results { out, arguments, gradients };
+        let results = CallResults { out, arguments, gradients };
         let given = std::slice::from_ref(before.as_ref().unwrap_or(&results));
         self.exporter.tail = call.tail.map(|tail| (tail.size, tail.last));
         let exported = self.exporter.export(given, call.export);
         self.exporter.tail = None;
         let exported = exported?.pop().unwrap_or_default();
-        let ran = Ran {
+        let ran = CallOutput {
             results: exported,
             launches,
             symbols,
@@ -228,8 +239,8 @@ impl<'py, 'a> Runner<'py, 'a> {
 
     fn invoke_with_gradients(
         &self,
-        arguments: &Arguments<'py>,
-        call: &Call,
+        arguments: &ReplayedArguments<'py>,
+        call: &EntryCall,
     ) -> PyResult<(Bound<'py, PyAny>, Gradients<'py>)> {
         let out = self.invoke(arguments)?;
         let gradients = if call.gradients { self.gradients(&out, arguments, &call.inputs)? } else { Vec::new() };
@@ -246,7 +257,7 @@ impl<'py, 'a> Runner<'py, 'a> {
     pub(super) fn gradients(
         &self,
         out: &Bound<'py, PyAny>,
-        arguments: &Arguments<'py>,
+        arguments: &ReplayedArguments<'py>,
         given: &Inputs,
     ) -> PyResult<Gradients<'py>> {
         let layout = if given.layout == Layout::Transposed && !given.dense { "transposed" } else { "dense" };
@@ -268,22 +279,22 @@ impl<'py, 'a> Runner<'py, 'a> {
         (self.last, self.kept) = (None, Vec::new());
         self.py.import("gc")?.call_method0("collect")?;
         match &self.replay.torch {
-            Some(torch) if !self.simulated => give_back(torch),
+            Some(torch) if !self.simulated => release(torch),
             _ => Ok(()),
         }
     }
 
     /// The device memory that torch holds, where there are torch and a device.
-    pub(super) fn held(&self) -> Held {
+    pub(super) fn held(&self) -> TorchMemory {
         let torch = self.replay.torch.as_ref().filter(|_| !self.simulated);
-        torch.and_then(|torch| Held::by(torch).ok()).unwrap_or_default()
+        torch.and_then(|torch| TorchMemory::by(torch).ok()).unwrap_or_default()
     }
 
     /// Releases the memory that torch holds unused, where it is much and little is left for other processes. A busy
     /// process cannot be asked for that from outside.
-    pub(super) fn trim(&self, held: Held) -> PyResult<()> {
+    pub(super) fn trim(&self, held: TorchMemory) -> PyResult<()> {
         let Some(torch) = self.replay.torch.as_ref().filter(|_| held.taken > 0) else { return Ok(()) };
-        if held.is_much(torch)? && is_scarce(torch)? { give_back(torch) } else { Ok(()) }
+        if held.is_large(torch)? && is_scarce(torch)? { release(torch) } else { Ok(()) }
     }
 
     fn make_room(&mut self, room: u64) -> PyResult<()> {
@@ -305,7 +316,7 @@ impl<'py, 'a> Runner<'py, 'a> {
         match &self.replay.torch {
             _ if self.simulated => Ok(0),
             Some(torch) => torch.getattr("cuda")?.call_method0("max_memory_allocated")?.extract(),
-            None => Ok(raw::most_taken()),
+            None => Ok(torch_free::most_taken()),
         }
     }
 }
@@ -347,7 +358,7 @@ fn children() -> usize {
 }
 
 /// An exception with the innermost line of the loaded file.
-pub(super) fn raised(py: Python<'_>, error: &PyErr, file: &Path) -> Raised {
+pub(super) fn raised(py: Python<'_>, error: &PyErr, file: &Path) -> PythonException {
     let line = || -> PyResult<Option<usize>> {
         let frames = py.import("traceback")?.call_method1("extract_tb", (error.traceback(py),))?;
         let mut line = None;
@@ -360,5 +371,5 @@ pub(super) fn raised(py: Python<'_>, error: &PyErr, file: &Path) -> Raised {
         Ok(line)
     };
     let (text, line) = (describe(py, error), line().unwrap_or_default());
-    Raised { text, line, is_memory: lacks_memory(error), is_early: false }
+    PythonException { text, line, is_memory: lacks_memory(error), is_early: false }
 }

@@ -13,7 +13,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use fence::filter::{self, Policy};
-use fence::{Kernel, passes};
+use fence::{LinuxFeatures, passes};
 use protocol::runner::Fence;
 
 /// The newest Landlock ABI whose access rights this file knows.
@@ -110,7 +110,7 @@ for name in ('LD_LIBRARY_PATH', 'CUDA_HOME', 'CUDA_PATH'):
 /// # Errors
 /// Returns an error when a part of the fence cannot be put up: no code of a candidate may run here then.
 pub(super) fn enter(py: Python<'_>, fence: &Fence, readable: &Readable) -> PyResult<Option<OwnedFd>> {
-    let kernel = Kernel::running();
+    let kernel = LinuxFeatures::running();
     for folder in [&fence.scratch, &fence.kernels] {
         std::fs::create_dir_all(folder).map_err(|error| named(folder, &error))?;
     }
@@ -132,8 +132,8 @@ pub(super) fn enter(py: Python<'_>, fence: &Fence, readable: &Readable) -> PyRes
         truncation_bounded: kernel.landlock >= TRUNCATION_BOUNDED,
     };
     // A filter around all of our processes may have a listener already, and only one is possible.
-    let listener = filter::put_up(policy).or_else(|error| match error.raw_os_error() {
-        Some(libc::EBUSY | libc::EINVAL) if policy.asks => filter::put_up(Policy { asks: false, ..policy }),
+    let listener = filter::install(policy).or_else(|error| match error.raw_os_error() {
+        Some(libc::EBUSY | libc::EINVAL) if policy.asks => filter::install(Policy { asks: false, ..policy }),
         _ => Err(error),
     })?;
     Ok(listener)

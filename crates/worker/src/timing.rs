@@ -23,7 +23,7 @@ pub(super) enum Timer {
 }
 
 /// A measurement that may still be running on the device.
-pub(super) enum Span {
+pub(super) enum PendingTiming {
     /// The start event and the end event.
     Events(sys::CUevent, sys::CUevent),
     /// A known time in milliseconds.
@@ -63,7 +63,7 @@ pub(super) fn allocate(py: Python<'_>, size: usize) -> PyResult<sys::CUdeviceptr
     if taken == sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY
         && let Some(torch) = py.import("sys")?.getattr("modules")?.cast::<PyDict>()?.get_item("torch")?
     {
-        super::ready::give_back(&torch)?;
+        super::torch_memory::release(&torch)?;
         taken = take();
     }
     check(taken)?;
@@ -92,7 +92,7 @@ impl Timer {
             timer.flush(TIMED)?;
             check(sys::cuEventRecord(end, DEFAULT))?;
             check(sys::cuCtxSynchronize())?;
-            timer.flush = Span::Events(start, end).milliseconds()? / TIMED as f64;
+            timer.flush = PendingTiming::Events(start, end).milliseconds()? / TIMED as f64;
             Ok(Self::Cuda(timer))
         }
     }
@@ -111,11 +111,11 @@ impl Timer {
     }
 
     /// Runs `work` between two events on the default stream.
-    pub(super) fn measure(&self, work: impl FnOnce() -> PyResult<()>) -> PyResult<Span> {
+    pub(super) fn measure(&self, work: impl FnOnce() -> PyResult<()>) -> PyResult<PendingTiming> {
         if matches!(self, Self::Simulated) {
             let before = simulated_ms();
             work()?;
-            return Ok(Span::Known(simulated_ms() - before));
+            return Ok(PendingTiming::Known(simulated_ms() - before));
         }
         let (start, end) = (event()?, event()?);
         // SAFETY: events of this context, recorded on a stream of it.
@@ -124,7 +124,7 @@ impl Timer {
             work()?;
             check(sys::cuEventRecord(end, DEFAULT))?;
         }
-        Ok(Span::Events(start, end))
+        Ok(PendingTiming::Events(start, end))
     }
 
     /// Waits until the device has finished all work.
@@ -143,7 +143,7 @@ impl CudaTimer {
     }
 }
 
-impl Span {
+impl PendingTiming {
     /// Whether the device has reached the start of the measurement.
     pub(super) fn is_begun(&self) -> bool {
         match self {

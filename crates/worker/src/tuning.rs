@@ -8,9 +8,9 @@ use pyo3::types::{PyCFunction, PyDict, PyTuple};
 
 use protocol::runner::Tuned;
 
-use super::compile::forgiving;
-use super::draft::choosing;
+use super::compile::allow_large_resources;
 use super::launch::LaunchCall;
+use super::launch_compilation::choosing;
 use super::{helper, shim};
 
 fn tuning(py: Python<'_>) -> PyResult<Bound<'_, PyModule>> {
@@ -19,7 +19,7 @@ fn tuning(py: Python<'_>) -> PyResult<Bound<'_, PyModule>> {
 
 /// The behaviour of autotuners at present.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Way {
+pub(super) enum TunerMode {
     /// Launch as usual.
     Launch,
     /// Launch the given configuration, whether the tuner has measured for such arguments or not.
@@ -59,7 +59,7 @@ pub(super) struct Tuners<'py> {
 impl<'py> Tuners<'py> {
     /// Makes autotuners use the configurations in `chosen`, by the kernel's name. Other autotuners measure, or compile
     /// all their configurations.
-    pub(super) fn install(py: Python<'py>, way: Way, chosen: &[Tuned]) -> PyResult<Self> {
+    pub(super) fn install(py: Python<'py>, way: TunerMode, chosen: &[Tuned]) -> PyResult<Self> {
         let told = PyDict::new(py);
         for Tuned { kernel, config, .. } in chosen {
             told.set_item(kernel, config)?;
@@ -68,16 +68,17 @@ impl<'py> Tuners<'py> {
         let hook = move |call: &Bound<'_, PyTuple>, _: Option<&Bound<'_, PyDict>>| -> PyResult<Py<PyAny>> {
             let (py, call, original) = (call.py(), LaunchCall::of(call)?, call.get_item(0)?);
             let LaunchCall { function, args, kwargs, .. } = &call;
-            if way == Way::Compile {
+            if way == TunerMode::Compile {
                 // Configurations that do not fit the device are skipped.
-                let all =
-                    forgiving(|| choosing(|| tuning(py)?.getattr("compile")?.call1((function, args, kwargs, &told))))?;
+                let all = allow_large_resources(|| {
+                    choosing(|| tuning(py)?.getattr("compile")?.call1((function, args, kwargs, &told)))
+                })?;
                 let all: bool = all.extract()?;
                 met().is_open |= all;
                 return Ok(py.None());
             }
-            let (is_forced, stays) = (matches!(way, Way::Forced | Way::Settled), way == Way::Settled);
-            let out = if way == Way::Each {
+            let (is_forced, stays) = (matches!(way, TunerMode::Forced | TunerMode::Settled), way == TunerMode::Settled);
+            let out = if way == TunerMode::Each {
                 tuning(py)?.getattr("each")?.call1((original, function, args, kwargs, &told))?
             } else {
                 let given = (original, function, args, kwargs, &told, is_forced, stays);

@@ -6,16 +6,16 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyComplex, PyDict, PyFloat, PyInt, PyList, PySet, PyString, PyTuple, PyType};
 
 use protocol::runner::Inputs;
-use protocol::{Data, Reference, TensorSpec, Value};
+use protocol::{ArgumentValue, Reference, TensorContents, TensorSpec};
 
 use super::objects::{self, class_reference, is_its_state, parts_of};
 use super::types::Types;
-use super::{failed, raw};
+use super::{failed, torch_free};
 
 /// The Python module that describes the contents of tensors, or its replacement without torch.
 pub(super) fn contents(py: Python<'_>) -> PyResult<Bound<'_, PyModule>> {
-    if raw::is_raw(py) {
-        return raw::module(py);
+    if torch_free::is_active(py) {
+        return torch_free::module(py);
     }
     super::helper(py, "_warpsmith_contents", include_str!("contents.py"))
 }
@@ -33,16 +33,16 @@ pub(super) fn guarded<'py>(
 
 /// The dtype with which tensors are created.
 pub(super) fn dtype<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
-    if raw::is_raw(py) { Ok(PyString::new(py, name).into_any()) } else { py.import("torch")?.getattr(name) }
+    if torch_free::is_active(py) { Ok(PyString::new(py, name).into_any()) } else { py.import("torch")?.getattr(name) }
 }
 
 /// The least and the greatest element.
-pub(super) fn bounds(data: &Data) -> (f64, f64) {
+pub(super) fn bounds(data: &TensorContents) -> (f64, f64) {
     match data {
-        Data::Normal { low, high, .. } => (*low, *high),
-        Data::Range { low, high, .. } => (*low as f64, *high as f64),
-        Data::Integers(_) => (0.0, 1.0),
-        Data::Floats(values) => {
+        TensorContents::Normal { low, high, .. } => (*low, *high),
+        TensorContents::Range { low, high, .. } => (*low as f64, *high as f64),
+        TensorContents::Integers(_) => (0.0, 1.0),
+        TensorContents::Floats(values) => {
             let finite = || values.iter().copied().filter(|value| value.is_finite());
             let low = finite().fold(f64::INFINITY, f64::min);
             if low.is_finite() { (low, finite().fold(low, f64::max)) } else { (0.0, 1.0) }
@@ -51,9 +51,9 @@ pub(super) fn bounds(data: &Data) -> (f64, f64) {
 }
 
 /// The arguments of a call, described.
-pub(super) struct Described<'py> {
-    pub(super) args: Vec<Value>,
-    pub(super) kwargs: Vec<(String, Value)>,
+pub(super) struct DescribedArguments<'py> {
+    pub(super) args: Vec<ArgumentValue>,
+    pub(super) kwargs: Vec<(String, ArgumentValue)>,
     /// The distinct tensors, by [`TensorSpec::id`].
     pub(super) tensors: Vec<Bound<'py, PyAny>>,
     storages: Vec<usize>,
@@ -63,7 +63,7 @@ pub(super) struct Described<'py> {
     workspace: PathBuf,
 }
 
-impl<'py> Described<'py> {
+impl<'py> DescribedArguments<'py> {
     pub(super) fn of(args: &Bound<'py, PyTuple>, kwargs: &Bound<'py, PyDict>, workspace: &Path) -> PyResult<Self> {
         let mut this = Self {
             args: Vec::new(),
@@ -103,14 +103,14 @@ impl<'py> Described<'py> {
         Ok(found)
     }
 
-    fn value(&mut self, value: &Bound<'py, PyAny>) -> PyResult<Value> {
+    fn value(&mut self, value: &Bound<'py, PyAny>) -> PyResult<ArgumentValue> {
         let py = value.py();
         let types = Types::get(py)?;
         if let Some(plain) = describe_plain(value)? {
             return Ok(plain);
         }
         if types.is_tensor(value) {
-            return Ok(Value::Tensor(self.tensor(value)?));
+            return Ok(ArgumentValue::Tensor(self.tensor(value)?));
         }
         if self.open.contains(&(value.as_ptr() as usize)) {
             return opaque(value);
@@ -121,39 +121,39 @@ impl<'py> Described<'py> {
         described
     }
 
-    fn items(&mut self, items: &Bound<'py, PyAny>) -> PyResult<Vec<Value>> {
+    fn items(&mut self, items: &Bound<'py, PyAny>) -> PyResult<Vec<ArgumentValue>> {
         items.try_iter()?.map(|item| self.value(&item?)).collect()
     }
 
-    fn compound(&mut self, value: &Bound<'py, PyAny>, types: &Types) -> PyResult<Value> {
+    fn compound(&mut self, value: &Bound<'py, PyAny>, types: &Types) -> PyResult<ArgumentValue> {
         if value.is_exact_instance_of::<PyList>() {
-            return Ok(Value::List(self.items(value)?));
+            return Ok(ArgumentValue::List(self.items(value)?));
         }
         if value.is_exact_instance_of::<PyTuple>() {
-            return Ok(Value::Tuple(self.items(value)?));
+            return Ok(ArgumentValue::Tuple(self.items(value)?));
         }
         if value.is_instance_of::<PyTuple>() && value.hasattr("_fields")? {
             let items = self.items(value)?;
             return class_reference(&value.get_type())?
-                .map_or_else(|| opaque(value), |class| Ok(Value::NamedTuple { class, items }));
+                .map_or_else(|| opaque(value), |class| Ok(ArgumentValue::NamedTuple { class, items }));
         }
         if value.is_exact_instance_of::<PySet>() {
-            return Ok(Value::Set(self.items(value)?));
+            return Ok(ArgumentValue::Set(self.items(value)?));
         }
         if let Ok(dict) = value.cast_exact::<PyDict>() {
             let pairs = dict.iter().map(|(key, item)| Ok((self.value(&key)?, self.value(&item)?)));
-            return Ok(Value::Dict(pairs.collect::<PyResult<_>>()?));
+            return Ok(ArgumentValue::Dict(pairs.collect::<PyResult<_>>()?));
         }
         if value.get_type().is(&types.slice) {
             let parts = ["start", "stop", "step"].into_iter().map(|name| self.value(&value.getattr(name)?));
-            return Ok(Value::Slice(parts.collect::<PyResult<_>>()?));
+            return Ok(ArgumentValue::Slice(parts.collect::<PyResult<_>>()?));
         }
         if let Some(global) = global(value, types)? {
-            return Ok(Value::Global(global));
+            return Ok(ArgumentValue::Global(global));
         }
         if let Some((class, parts)) = parts_of(value, types)? {
             let parts = parts.iter().map(|part| self.value(part)).collect::<PyResult<_>>()?;
-            return Ok(Value::Made { class, parts });
+            return Ok(ArgumentValue::Made { class, parts });
         }
         if value.is_instance_of::<PyType>() || !is_its_state(value, types, &self.workspace)? {
             return opaque(value);
@@ -161,12 +161,12 @@ impl<'py> Described<'py> {
         self.object(value)
     }
 
-    fn object(&mut self, value: &Bound<'py, PyAny>) -> PyResult<Value> {
+    fn object(&mut self, value: &Bound<'py, PyAny>) -> PyResult<ArgumentValue> {
         let (Some(class), Some(held)) = (class_reference(&value.get_type())?, objects::state(value)?) else {
             return opaque(value);
         };
         let state = held.into_iter().map(|(name, item)| Ok((name, self.value(&item)?)));
-        Ok(Value::Object { class, state: state.collect::<PyResult<_>>()? })
+        Ok(ArgumentValue::Object { class, state: state.collect::<PyResult<_>>()? })
     }
 
     fn tensor(&mut self, tensor: &Bound<'py, PyAny>) -> PyResult<TensorSpec> {
@@ -195,7 +195,7 @@ impl<'py> Described<'py> {
             device_index: device.getattr("index")?.extract::<Option<u32>>()?.unwrap_or(0),
             requires_grad: tensor.getattr("requires_grad")?.extract()?,
             is_parameter: tensor.get_type().is(&Types::get(py)?.parameter),
-            data: serde_json::from_str::<Data>(&data).map_err(failed)?,
+            data: serde_json::from_str::<TensorContents>(&data).map_err(failed)?,
         })
     }
 
@@ -241,8 +241,8 @@ impl<'py> Described<'py> {
     }
 }
 
-fn opaque(value: &Bound<'_, PyAny>) -> PyResult<Value> {
-    Ok(Value::Opaque(value.get_type().fully_qualified_name()?.to_string()))
+fn opaque(value: &Bound<'_, PyAny>) -> PyResult<ArgumentValue> {
+    Ok(ArgumentValue::Opaque(value.get_type().fully_qualified_name()?.to_string()))
 }
 
 pub(super) fn dtype_name(dtype: &Bound<'_, PyAny>) -> PyResult<String> {
@@ -304,27 +304,27 @@ fn global(value: &Bound<'_, PyAny>, types: &Types) -> PyResult<Option<Reference>
 }
 
 /// Scalars, strings, dtypes and devices; `None` for containers and for values that cannot be recorded.
-pub(super) fn describe_plain(value: &Bound<'_, PyAny>) -> PyResult<Option<Value>> {
+pub(super) fn describe_plain(value: &Bound<'_, PyAny>) -> PyResult<Option<ArgumentValue>> {
     // Without torch its types do not exist.
     let is_of = |of: fn(&Types) -> &Py<PyType>| -> PyResult<bool> {
-        Ok(!raw::is_raw(value.py()) && value.get_type().is(of(Types::get(value.py())?)))
+        Ok(!torch_free::is_active(value.py()) && value.get_type().is(of(Types::get(value.py())?)))
     };
     Ok(if value.is_none() {
-        Some(Value::None)
+        Some(ArgumentValue::None)
     } else if let Ok(value) = value.cast_exact::<PyBool>() {
-        Some(Value::Bool(value.is_true()))
+        Some(ArgumentValue::Bool(value.is_true()))
     } else if value.is_exact_instance_of::<PyInt>() {
-        value.extract().ok().map(Value::Int)
+        value.extract().ok().map(ArgumentValue::Int)
     } else if value.is_exact_instance_of::<PyFloat>() {
-        Some(Value::Float(value.extract()?))
+        Some(ArgumentValue::Float(value.extract()?))
     } else if let Ok(value) = value.cast_exact::<PyComplex>() {
-        Some(Value::Complex(vec![value.getattr("real")?.extract()?, value.getattr("imag")?.extract()?]))
+        Some(ArgumentValue::Complex(vec![value.getattr("real")?.extract()?, value.getattr("imag")?.extract()?]))
     } else if value.is_exact_instance_of::<PyString>() {
-        Some(Value::Str(value.extract()?))
+        Some(ArgumentValue::Str(value.extract()?))
     } else if is_of(|types| &types.dtype)? {
-        Some(Value::Dtype(dtype_name(value)?))
+        Some(ArgumentValue::Dtype(dtype_name(value)?))
     } else if is_of(|types| &types.device)? {
-        Some(Value::Device(value.str()?.to_string()))
+        Some(ArgumentValue::Device(value.str()?.to_string()))
     } else {
         None
     })

@@ -5,9 +5,9 @@ use std::path::Path;
 
 use model::syntax::Span;
 use protocol::sizes::contiguous;
-use protocol::{Data, Grid, LaunchRecord, Source, TensorSpec, Value, Workload, is_float};
+use protocol::{ArgumentValue, GridExpr, LaunchRecord, TensorContents, TensorSpec, Workload, WorkloadSource, is_float};
 
-use super::signature::{Param, parameters};
+use super::signature::{LaunchParam, parameters};
 
 /// The text after the `#` that marks a spec comment.
 const MARK: &str = "warpsmith: workload";
@@ -67,7 +67,8 @@ pub fn place_of_comment(workload: &Workload, text: &str) -> Option<String> {
 const OURS: &[&str] = &["entry", "count", "gradients"];
 
 fn workload(file: &Path, text: &str, body: &str) -> Result<Workload, String> {
-    let mut workload = Workload { source: Source::Comment, file: file.to_owned(), count: 1, ..Workload::default() };
+    let mut workload =
+        Workload { source: WorkloadSource::Comment, file: file.to_owned(), count: 1, ..Workload::default() };
     let mut tensors = 0;
     let mut params = None;
     for pair in pairs(body)? {
@@ -75,7 +76,7 @@ fn workload(file: &Path, text: &str, body: &str) -> Result<Workload, String> {
             return Err(format!("`{pair}` is no `NAME=VALUE`"));
         };
         let is_ours = OURS.contains(&name) && {
-            let takes = |params: &Option<Vec<Param>>| params.iter().flatten().any(|param| param.name == name);
+            let takes = |params: &Option<Vec<LaunchParam>>| params.iter().flatten().any(|param| param.name == name);
             workload.entry.is_empty() || !takes(params.get_or_insert_with(|| parameters_of(text, &workload.entry)))
         };
         match name {
@@ -119,7 +120,7 @@ fn workload(file: &Path, text: &str, body: &str) -> Result<Workload, String> {
     Ok(workload)
 }
 
-fn parameters_of(text: &str, entry: &str) -> Option<Vec<Param>> {
+fn parameters_of(text: &str, entry: &str) -> Option<Vec<LaunchParam>> {
     parameters(text, entry.split('[').next().unwrap_or(entry))
 }
 
@@ -133,10 +134,10 @@ fn launch(workload: &mut Workload, kernel: String, grid: &str) -> Result<(), Str
     if workload.gradients {
         return Err("a launch has no gradients".to_owned());
     }
-    let parsed = grid.iter().map(|one| Grid::parse(one)).collect::<Result<Vec<_>, _>>()?;
+    let parsed = grid.iter().map(|one| GridExpr::parse(one)).collect::<Result<Vec<_>, _>>()?;
     let of = |wanted: &str| {
         workload.kwargs.iter().find_map(|(name, value)| match value {
-            Value::Int(value) if name == wanted => Some(*value),
+            ArgumentValue::Int(value) if name == wanted => Some(*value),
             _ => None,
         })
     };
@@ -144,10 +145,10 @@ fn launch(workload: &mut Workload, kernel: String, grid: &str) -> Result<(), Str
     let numbers = parsed.iter().map(|one| one.value(&of)).collect::<Option<Vec<_>>>();
     workload.launches =
         vec![LaunchRecord { kernel: kernel.clone(), grid: numbers.unwrap_or_default(), ..LaunchRecord::default() }];
-    if !parsed.iter().all(|one| matches!(one, Grid::Number(_))) {
+    if !parsed.iter().all(|one| matches!(one, GridExpr::Number(_))) {
         workload.grid = grid;
     }
-    (workload.source, workload.entry) = (Source::Launch, kernel);
+    (workload.source, workload.entry) = (WorkloadSource::Launch, kernel);
     Ok(())
 }
 
@@ -199,34 +200,36 @@ fn boolean(text: &str) -> Option<bool> {
     }
 }
 
-fn value(text: &str, tensors: &mut usize) -> Result<Value, String> {
+fn value(text: &str, tensors: &mut usize) -> Result<ArgumentValue, String> {
     if text == "None" {
-        return Ok(Value::None);
+        return Ok(ArgumentValue::None);
     }
     if let Some(value) = boolean(text) {
-        return Ok(Value::Bool(value));
+        return Ok(ArgumentValue::Bool(value));
     }
     if let Ok(value) = text.parse() {
-        return Ok(Value::Int(value));
+        return Ok(ArgumentValue::Int(value));
     }
     let is_number = text.starts_with(|c: char| c.is_ascii_digit() || matches!(c, '-' | '.')) || text == "inf";
     if is_number && let Ok(value) = text.parse() {
-        return Ok(Value::Float(value));
+        return Ok(ArgumentValue::Float(value));
     }
     for quote in ['"', '\''] {
         if let Some(inner) = text.strip_prefix(quote).and_then(|rest| rest.strip_suffix(quote)) {
-            return Ok(Value::Str(inner.to_owned()));
+            return Ok(ArgumentValue::Str(inner.to_owned()));
         }
     }
     if let Some(dtype) = text.strip_prefix("torch.") {
-        return Ok(Value::Dtype(dtype.to_owned()));
+        return Ok(ArgumentValue::Dtype(dtype.to_owned()));
     }
-    for (open, close, make) in [('[', ']', Value::List as fn(Vec<Value>) -> Value), ('(', ')', Value::Tuple)] {
+    for (open, close, make) in
+        [('[', ']', ArgumentValue::List as fn(Vec<ArgumentValue>) -> ArgumentValue), ('(', ')', ArgumentValue::Tuple)]
+    {
         if let Some(inner) = text.strip_prefix(open).and_then(|rest| rest.strip_suffix(close)) {
             return Ok(make(items(inner).into_iter().map(|item| value(item, tensors)).collect::<Result<_, _>>()?));
         }
     }
-    tensor(text, tensors).map(Value::Tensor)
+    tensor(text, tensors).map(ArgumentValue::Tensor)
 }
 
 /// Splits a text at commas outside of brackets.
@@ -271,10 +274,10 @@ fn tensor(text: &str, tensors: &mut usize) -> Result<TensorSpec, String> {
     let data = match bound {
         Some(_) if is_continuous => return Err("a bound is for integers".to_owned()),
         Some(bound) if bound < 1 => return Err("a bound is above 0".to_owned()),
-        Some(bound) => Data::range(0, bound - 1),
-        None if is_continuous => Data::normal(0.0, 1.0, -6.0, 6.0),
-        None if *dtype == "bool" => Data::Range { low: 0, high: 1, sorted: false, zeros: 0.5 },
-        None => Data::range(0, 1),
+        Some(bound) => TensorContents::range(0, bound - 1),
+        None if is_continuous => TensorContents::normal(0.0, 1.0, -6.0, 6.0),
+        None if *dtype == "bool" => TensorContents::Range { low: 0, high: 1, sorted: false, zeros: 0.5 },
+        None => TensorContents::range(0, 1),
     };
     *tensors += 1;
     let at = *tensors - 1;
@@ -282,10 +285,12 @@ fn tensor(text: &str, tensors: &mut usize) -> Result<TensorSpec, String> {
     Ok(TensorSpec { id: at, storage: at, shape, stride, dtype, device, data, ..TensorSpec::default() })
 }
 
-fn want_gradient(value: &mut Value) {
+fn want_gradient(value: &mut ArgumentValue) {
     match value {
-        Value::Tensor(spec) => spec.requires_grad = spec.dtype.contains("float") || spec.dtype.contains("complex"),
-        Value::List(items) | Value::Tuple(items) => items.iter_mut().for_each(want_gradient),
+        ArgumentValue::Tensor(spec) => {
+            spec.requires_grad = spec.dtype.contains("float") || spec.dtype.contains("complex")
+        }
+        ArgumentValue::List(items) | ArgumentValue::Tuple(items) => items.iter_mut().for_each(want_gradient),
         _ => {}
     }
 }
@@ -298,8 +303,8 @@ mod tests {
         workloads_of_comments(Path::new("/f.py"), &format!("import torch\n{line}\n"))
     }
 
-    fn spec(value: &Value) -> &TensorSpec {
-        let Value::Tensor(spec) = value else { panic!("{value:?}") };
+    fn spec(value: &ArgumentValue) -> &TensorSpec {
+        let ArgumentValue::Tensor(spec) = value else { panic!("{value:?}") };
         spec
     }
 
@@ -309,24 +314,26 @@ mod tests {
             r#"# warpsmith: workload entry=f count=7 x=f16[4096, 4096] n=4096 eps=1e-5 y=i64[128]<4096 z=f32[4096:2,64] s="a b" out=None on=True t=torch.bfloat16 xs=[f32[2], 3] w=bf16[]@cpu"#,
         );
         let workload = found.unwrap().remove(0);
-        assert_eq!((workload.entry.as_str(), workload.count, workload.source), ("f", 7, Source::Comment));
+        assert_eq!((workload.entry.as_str(), workload.count, workload.source), ("f", 7, WorkloadSource::Comment));
         let value = |name: &str| &workload.kwargs.iter().find(|(known, _)| known == name).unwrap().1;
         assert_eq!(
             (spec(value("x")).shape.as_slice(), spec(value("x")).stride.as_slice()),
             (&[4096; 2][..], &[4096, 1][..])
         );
-        assert_eq!(spec(value("y")).data, Data::range(0, 4095));
+        assert_eq!(spec(value("y")).data, TensorContents::range(0, 4095));
         assert_eq!(
             (spec(value("z")).shape.as_slice(), spec(value("z")).stride.as_slice()),
             (&[4096, 64][..], &[128, 1][..])
         );
         assert_eq!((spec(value("w")).dtype.as_str(), spec(value("w")).device.as_str()), ("bfloat16", "cpu"));
-        assert_eq!(value("n"), &Value::Int(4096));
-        assert_eq!(value("eps"), &Value::Float(1e-5));
-        assert_eq!(value("s"), &Value::Str("a b".to_owned()));
-        assert_eq!((value("out"), value("on")), (&Value::None, &Value::Bool(true)));
-        assert_eq!(value("t"), &Value::Dtype("bfloat16".to_owned()));
-        assert!(matches!(value("xs"), Value::List(items) if items.len() == 2 && items[1] == Value::Int(3)));
+        assert_eq!(value("n"), &ArgumentValue::Int(4096));
+        assert_eq!(value("eps"), &ArgumentValue::Float(1e-5));
+        assert_eq!(value("s"), &ArgumentValue::Str("a b".to_owned()));
+        assert_eq!((value("out"), value("on")), (&ArgumentValue::None, &ArgumentValue::Bool(true)));
+        assert_eq!(value("t"), &ArgumentValue::Dtype("bfloat16".to_owned()));
+        assert!(
+            matches!(value("xs"), ArgumentValue::List(items) if items.len() == 2 && items[1] == ArgumentValue::Int(3))
+        );
         // Each tensor has memory of its own.
         let storages: Vec<usize> = workload.specs().iter().map(|spec| spec.storage).collect();
         assert_eq!(storages, [0, 1, 2, 3, 4]);
@@ -366,7 +373,7 @@ mod tests {
         let call = |entry: &str| read(&format!("# warpsmith: workload entry={entry} x=f16[4096] n=4096 BLOCK=1024"));
         let one = |entry: &str| call(entry).unwrap().remove(0);
         let numbers = one("k[4, 1]");
-        assert_eq!((numbers.source, numbers.entry.as_str()), (Source::Launch, "k"));
+        assert_eq!((numbers.source, numbers.entry.as_str()), (WorkloadSource::Launch, "k"));
         assert_eq!((numbers.launches[0].grid.as_slice(), numbers.is_resizable()), (&[4, 1][..], false));
         let expressions = one("k[cdiv(n, BLOCK), 2]");
         assert_eq!((expressions.launches[0].grid.as_slice(), expressions.is_resizable()), (&[4, 2][..], true));

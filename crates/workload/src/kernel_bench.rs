@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use protocol::{Source, Workload};
+use protocol::{Workload, WorkloadSource};
 
 /// The call of the model in such a file, whose own functions create the arguments; `None` for other files.
 pub(super) fn workload(file: &Path, text: &str) -> Option<Workload> {
@@ -12,7 +12,7 @@ pub(super) fn workload(file: &Path, text: &str) -> Option<Workload> {
     };
     let is_one = defines("class Model") && defines("def get_inputs") && defines("def get_init_inputs");
     is_one.then(|| Workload {
-        source: Source::KernelBench,
+        source: WorkloadSource::KernelBench,
         file: file.to_owned(),
         entry: "Model.forward".to_owned(),
         count: 1,
@@ -29,7 +29,7 @@ mod tests {
         let whole = "class Model(nn.Module):\n    pass\ndef get_inputs():\n    return []\ndef get_init_inputs():\n    return []\n";
         let of = |text: &str| workload(Path::new("/f.py"), text);
         let found = of(whole).unwrap();
-        assert_eq!((found.entry.as_str(), found.source), ("Model.forward", Source::KernelBench));
+        assert_eq!((found.entry.as_str(), found.source), ("Model.forward", WorkloadSource::KernelBench));
         assert_eq!(of(&whole.replace("get_init_inputs", "get_init")), None);
         assert_eq!(of(&whole.replace("class Model(", "class ModelNew(")), None);
     }

@@ -4,21 +4,21 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use model::analysis::types::dtype::Number;
-use model::kernel::{Passed, RecordedLaunch};
-use protocol::{LaunchRecord, Value};
-use store::Run;
+use model::analysis::types::dtype::Dtype;
+use model::kernel::{RecordedArgument, RecordedLaunch};
+use protocol::{ArgumentValue, LaunchRecord};
+use store::RecordedCommand;
 
 use super::existing;
 
 /// The version of a workspace's recordings, by which new recordings are noticed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Seen(Option<(PathBuf, Stamp)>);
+pub struct RecordingsVersion(Option<(PathBuf, Stamp)>);
 
 /// The version of the file that is replaced with each change of the recordings: modification time and inode.
 type Stamp = (Option<SystemTime>, u64);
 
-impl Seen {
+impl RecordingsVersion {
     /// The recordings of the nearest folder above `file` that has any.
     #[must_use]
     pub fn around(file: &Path) -> Self {
@@ -44,7 +44,7 @@ fn number(_: &std::fs::Metadata) -> u64 {
 
 /// The distinct launches inside recorded calls of functions of `file`, from its newest recording alone.
 #[must_use]
-pub fn of_file(seen: &Seen, file: &Path) -> Arc<[RecordedLaunch]> {
+pub fn of_file(seen: &RecordingsVersion, file: &Path) -> Arc<[RecordedLaunch]> {
     let file = std::fs::canonicalize(file).unwrap_or_else(|_| file.to_owned());
     let Some(store) = seen.0.as_ref().and_then(|(workspace, _)| existing(workspace)) else { return Arc::default() };
     let launches = store.launches(&file).unwrap_or_default();
@@ -59,7 +59,7 @@ pub fn of_file(seen: &Seen, file: &Path) -> Arc<[RecordedLaunch]> {
 
 /// The newest command that called functions of `file` and can be run again.
 #[must_use]
-pub fn run_of(seen: &Seen, file: &Path) -> Option<Run> {
+pub fn run_of(seen: &RecordingsVersion, file: &Path) -> Option<RecordedCommand> {
     let file = std::fs::canonicalize(file).unwrap_or_else(|_| file.to_owned());
     let store = seen.0.as_ref().and_then(|(workspace, _)| existing(workspace))?;
     store.run_of(&file).inspect_err(|error| tracing::warn!(%error, "recordings cannot be read")).ok()?
@@ -69,8 +69,8 @@ pub fn run_of(seen: &Seen, file: &Path) -> Option<Run> {
 #[must_use]
 pub fn recorded_launch(record: LaunchRecord) -> RecordedLaunch {
     let arguments: Vec<_> = record.arguments.into_iter().map(|(name, value)| (name, passed(value))).collect();
-    let option = |(name, value): (String, Value)| match value {
-        Value::Int(value) if arguments.iter().all(|(param, _)| *param != name) => Some((name, value)),
+    let option = |(name, value): (String, ArgumentValue)| match value {
+        ArgumentValue::Int(value) if arguments.iter().all(|(param, _)| *param != name) => Some((name, value)),
         _ => None,
     };
     let options = record.keywords.into_iter().filter_map(option).collect();
@@ -78,13 +78,13 @@ pub fn recorded_launch(record: LaunchRecord) -> RecordedLaunch {
     RecordedLaunch { kernel: record.kernel, arguments, grid, options }
 }
 
-fn passed(value: Value) -> Passed {
+fn passed(value: ArgumentValue) -> RecordedArgument {
     match value {
-        Value::Int(value) => Passed::Integer(i128::from(value)),
-        Value::Bool(value) => Passed::Bool(value),
-        Value::Float(value) => Passed::Float(value),
-        Value::None => Passed::None,
-        Value::Pointer(dtype) => Passed::Pointer(Number::of_torch(&dtype).map(Number::signature)),
-        _ => Passed::Other,
+        ArgumentValue::Int(value) => RecordedArgument::Integer(i128::from(value)),
+        ArgumentValue::Bool(value) => RecordedArgument::Bool(value),
+        ArgumentValue::Float(value) => RecordedArgument::Float(value),
+        ArgumentValue::None => RecordedArgument::None,
+        ArgumentValue::Pointer(dtype) => RecordedArgument::Pointer(Dtype::of_torch(&dtype).map(Dtype::signature)),
+        _ => RecordedArgument::Other,
     }
 }

@@ -6,27 +6,27 @@
 
 mod calls;
 mod comment;
+mod described_launches;
 mod kernel_bench;
 mod launches;
-mod reach;
+mod reachability;
 mod record;
 #[cfg(unix)]
 mod signals;
 mod signature;
 mod spool;
-mod turned;
 
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
-pub use calls::{NoCall, Of, Running, Sought, Unusable};
+pub use calls::{CallQuery, CallRecorder, CallSubject, NoCallReason, UnusableCall};
 pub use comment::{place_of_comment, workloads_of_comments};
-pub use launches::{Seen, of_file, recorded_launch, run_of};
-pub use reach::{identifiers, reaches};
-pub use record::{LeftOut, Recorded, RecordingError, ToRecord, describe, last_lines, record};
-pub use turned::{Numbers, launch_of_candidate, numbers_of_comment};
+pub use described_launches::{LaunchConstants, launch_of_candidate, numbers_of_comment};
+pub use launches::{RecordingsVersion, of_file, recorded_launch, run_of};
+pub use reachability::{identifiers, reaches};
+pub use record::{RecordRequest, RecordingError, RecordingResult, SkippedCall, describe, last_lines, record};
 
-pub use store::Run;
+pub use store::RecordedCommand;
 use store::{Store, StoreError};
 
 /// Creates `.warpsmith`, the folder of a workspace's state, with a `.gitignore` that keeps it out of Git.

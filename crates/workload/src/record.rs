@@ -6,22 +6,22 @@ use std::process::{Child, ExitStatus, Stdio};
 use std::time::Duration;
 use std::{fmt, fs, io};
 
-use model::kernel::{Host, Module};
+use model::kernel::{HostFunction, Module};
 use model::syntax::{Source, each_node, field};
 use protocol::{EntryPoint, FailedLaunch, RecordConfig, Workload};
 use runtime::python::{RecordError, record_command};
-use store::{Fate, Limits, Recording, StoreError};
+use store::{Recording, Retention, RetentionLimits, StoreError};
 
 use super::spool::Spool;
 use super::{state_folder, store, touch};
 
 /// The result of a recording.
 #[derive(Debug, Default)]
-pub struct Recorded {
+pub struct RecordingResult {
     /// The calls that were stored.
     pub workloads: Vec<Workload>,
     /// The calls that exceeded a limit and were not stored.
-    pub left_out: Vec<LeftOut>,
+    pub left_out: Vec<SkippedCall>,
     /// The launches that raised an exception.
     pub failed: Vec<FailedLaunch>,
     /// The exit code of the command; `None` if a signal ended it.
@@ -32,7 +32,7 @@ pub struct Recorded {
     pub output: String,
 }
 
-impl Recorded {
+impl RecordingResult {
     /// The last lines of what the command printed.
     #[must_use]
     pub fn tail(&self) -> String {
@@ -42,22 +42,22 @@ impl Recorded {
 
 /// A call that was not stored.
 #[derive(Debug)]
-pub struct LeftOut {
+pub struct SkippedCall {
     /// The call.
     pub workload: Workload,
     /// Which limit it exceeded.
-    pub fate: Fate,
+    pub fate: Retention,
     /// The limits of the store.
-    pub limits: Limits,
+    pub limits: RetentionLimits,
 }
 
-impl fmt::Display for LeftOut {
+impl fmt::Display for SkippedCall {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         const MIB: f64 = 1_048_576.0;
         let limit = self.limits.size as f64 / MIB;
         write!(out, "not kept: {}; ", describe(&self.workload))?;
         match self.fate {
-            Fate::TooLarge(size) => write!(
+            Retention::TooLarge(size) => write!(
                 out,
                 "it takes {:.1} MiB of the {limit} that are kept: raise `workloads.max-size`",
                 size as f64 / MIB
@@ -97,7 +97,7 @@ pub enum RecordingError {
 
 /// A command to record, and how to store its calls.
 #[derive(Clone, Debug)]
-pub struct ToRecord {
+pub struct RecordRequest {
     /// The root of the workspace, whose functions are recorded.
     pub workspace: PathBuf,
     /// The working folder of the command.
@@ -111,7 +111,7 @@ pub struct ToRecord {
     /// Whether the command's output is captured for error messages instead of shown.
     pub quiet: bool,
     /// The limits of what is stored.
-    pub limits: Limits,
+    pub limits: RetentionLimits,
     /// A file and its function that the user wants recorded, even if it only calls functions that launch kernels.
     pub entry: Option<(PathBuf, String)>,
 }
@@ -122,7 +122,7 @@ pub struct ToRecord {
 ///
 /// # Errors
 /// Returns [`RecordingError`] when the command cannot run. If the command fails, the calls until then are stored.
-pub fn record(what: &ToRecord, going: &dyn Fn() -> bool) -> Result<Recorded, RecordingError> {
+pub fn record(what: &RecordRequest, going: &dyn Fn() -> bool) -> Result<RecordingResult, RecordingError> {
     let workspace = &fs::canonicalize(&what.workspace)?;
     let (mut entries, has_launches) = entry_points(workspace);
     let mut named = None;
@@ -156,7 +156,7 @@ pub fn record(what: &ToRecord, going: &dyn Fn() -> bool) -> Result<Recorded, Rec
         std::os::unix::process::CommandExt::process_group(&mut run, 0);
     }
     #[cfg(unix)]
-    let passing = (!what.quiet).then(super::signals::Passing::new);
+    let passing = (!what.quiet).then(super::signals::SignalShield::new);
     let mut process = run.spawn()?;
     let status = loop {
         if let Some(status) = process.try_wait()? {
@@ -176,15 +176,15 @@ pub fn record(what: &ToRecord, going: &dyn Fn() -> bool) -> Result<Recorded, Rec
     let (mut workloads, mut left_out) = (Vec::new(), Vec::new());
     for (workload, fate) in spool.import(&mut store(workspace)?, &recording, what.limits)? {
         match fate {
-            Fate::Kept => workloads.push(workload),
-            fate => left_out.push(LeftOut { workload, fate, limits: what.limits }),
+            Retention::Retained => workloads.push(workload),
+            fate => left_out.push(SkippedCall { workload, fate, limits: what.limits }),
         }
     }
     if !workloads.is_empty() {
         touch(workspace)?;
     }
     let output = fs::read_to_string(log.path()).unwrap_or_default();
-    Ok(Recorded { workloads, left_out, failed, status: status.code(), signal: signal_of(status), output })
+    Ok(RecordingResult { workloads, left_out, failed, status: status.code(), signal: signal_of(status), output })
 }
 
 #[cfg(unix)]
@@ -270,6 +270,6 @@ fn entries_of(path: &Path) -> (Vec<EntryPoint>, bool) {
     (hosts.into_iter().map(|host| point(path, host)).collect(), has_launches)
 }
 
-fn point(path: &Path, host: Host) -> EntryPoint {
+fn point(path: &Path, host: HostFunction) -> EntryPoint {
     EntryPoint { file: path.to_owned(), qualname: host.qualname, line: host.line + 1 }
 }

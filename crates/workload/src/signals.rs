@@ -11,7 +11,7 @@ const PASSED: [libc::c_int; 3] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP];
 static ASKED: AtomicU32 = AtomicU32::new(0);
 
 /// A guard that installs the signal handlers; while it exists, these signals do not end this process.
-pub(super) struct Passing {
+pub(super) struct SignalShield {
     before: Vec<(libc::c_int, libc::sigaction)>,
 }
 
@@ -30,7 +30,7 @@ extern "C" fn note(signal: libc::c_int, info: *mut libc::siginfo_t, _: *mut libc
 }
 
 #[expect(unsafe_code, reason = "handlers that are told who sends, and signals to a child, are the system's")]
-impl Passing {
+impl SignalShield {
     pub(super) fn new() -> Self {
         ASKED.store(0, Ordering::Relaxed);
         let mut before = Vec::new();
@@ -64,7 +64,7 @@ impl Passing {
 }
 
 #[expect(unsafe_code, reason = "handlers are put back as they were")]
-impl Drop for Passing {
+impl Drop for SignalShield {
     fn drop(&mut self) {
         for (signal, old) in &self.before {
             // SAFETY: the pointer is to what the system gave.

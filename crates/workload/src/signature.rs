@@ -6,14 +6,14 @@ use model::syntax::{Source, field, node_span};
 
 /// A parameter of a function or kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Param {
+pub(super) struct LaunchParam {
     pub(super) name: String,
     /// Whether it is annotated as `tl.constexpr`.
     pub(super) is_constant: bool,
 }
 
 /// The parameters of `entry` (`softmax`, `Op.forward`, `Softmax.apply`); `None` if the file does not define it.
-pub(super) fn parameters(text: &str, entry: &str) -> Option<Vec<Param>> {
+pub(super) fn parameters(text: &str, entry: &str) -> Option<Vec<LaunchParam>> {
     let source = Source::parse(text);
     let mut path: Vec<&str> = entry.split('.').collect();
     if path.len() > 1 && path.last() == Some(&"apply") {
@@ -46,7 +46,7 @@ fn definition<'t>(node: Node<'t>, path: &[&str], source: &Source) -> Option<Node
     })
 }
 
-fn param(node: Node<'_>, source: &Source) -> Option<Param> {
+fn param(node: Node<'_>, source: &Source) -> Option<LaunchParam> {
     let name = match node.kind() {
         "identifier" => node,
         "default_parameter" | "typed_default_parameter" => field(node, "name")?,
@@ -55,7 +55,7 @@ fn param(node: Node<'_>, source: &Source) -> Option<Param> {
     };
     let annotation = field(node, "type").map(|annotation| source.slice(node_span(annotation)));
     let is_constant = annotation.is_some_and(|annotation| annotation.contains("constexpr"));
-    Some(Param { name: source.slice(node_span(name)).to_owned(), is_constant })
+    Some(LaunchParam { name: source.slice(node_span(name)).to_owned(), is_constant })
 }
 
 #[cfg(test)]
@@ -81,7 +81,7 @@ class Op(Function):
     #[test]
     fn parameters_of_functions_methods_and_autograd_functions_are_found() {
         let of = |entry: &str| -> Option<Vec<String>> {
-            let shown = |param: Param| format!("{}{}", param.name, if param.is_constant { "!" } else { "" });
+            let shown = |param: LaunchParam| format!("{}{}", param.name, if param.is_constant { "!" } else { "" });
             Some(parameters(TEXT, entry)?.into_iter().map(shown).collect())
         };
         for (entry, expected) in [

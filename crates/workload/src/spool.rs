@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 use serde::de::DeserializeOwned;
 
 use protocol::{FailedLaunch, Workload};
-use store::{Fate, Limits, Recording, Store, StoreError};
+use store::{Recording, Retention, RetentionLimits, Store, StoreError};
 
 use super::touch;
 
 /// The limits for the import of folders that a killed recorder left.
-const LIMITS: Limits = Limits { size: 256 << 20, shapes: 16 };
+const LIMITS: RetentionLimits = RetentionLimits { size: 256 << 20, shapes: 16 };
 
 /// A spool folder with its lock; while it exists, no other process imports the folder as left over.
 pub(super) struct Spool {
@@ -41,8 +41,8 @@ impl Spool {
         self,
         store: &mut Store,
         recording: &Recording,
-        limits: Limits,
-    ) -> Result<Vec<(Workload, Fate)>, StoreError> {
+        limits: RetentionLimits,
+    ) -> Result<Vec<(Workload, Retention)>, StoreError> {
         let workloads = read(&self.folder);
         let mut fates = Vec::new();
         if !workloads.is_empty() {

@@ -2,12 +2,12 @@ use std::fs;
 use std::path::PathBuf;
 
 use protocol::Workload;
-use protocol::{Environment, LaunchRecord, Source, Value};
-use store::{Limits, Recording};
+use protocol::{ArgumentValue, LaunchRecord, RuntimeVersions, WorkloadSource};
+use store::{Recording, RetentionLimits};
 
 use super::*;
 
-const LIMITS: Limits = Limits { size: 1 << 20, shapes: 16 };
+const LIMITS: RetentionLimits = RetentionLimits { size: 1 << 20, shapes: 16 };
 
 struct Project {
     folder: tempfile::TempDir,
@@ -26,11 +26,11 @@ impl Project {
         self.folder.path()
     }
 
-    fn call(&self, entry: &str, count: u64, argument: Value) -> Workload {
+    fn call(&self, entry: &str, count: u64, argument: ArgumentValue) -> Workload {
         let launch = LaunchRecord {
             kernel: "k".to_owned(),
             grid: vec![count.cast_signed()],
-            arguments: vec![("n".to_owned(), Value::Int(count.cast_signed()))],
+            arguments: vec![("n".to_owned(), ArgumentValue::Int(count.cast_signed()))],
             ..LaunchRecord::default()
         };
         Workload {
@@ -39,7 +39,7 @@ impl Project {
             args: vec![argument],
             launches: vec![launch],
             count,
-            environment: Environment { device: "H200".to_owned(), ..Environment::default() },
+            environment: RuntimeVersions { device: "H200".to_owned(), ..RuntimeVersions::default() },
             ..Workload::default()
         }
     }
@@ -49,12 +49,12 @@ impl Project {
         touch(self.root()).unwrap();
     }
 
-    fn of(&self, of: Of<'_>) -> Result<Vec<Workload>, Unusable> {
-        Sought { workspace: self.root(), file: &self.file, text: None, of }.find()
+    fn of(&self, of: CallSubject<'_>) -> Result<Vec<Workload>, UnusableCall> {
+        CallQuery { workspace: self.root(), file: &self.file, text: None, of }.find()
     }
 
-    fn for_file(&self, entry: Option<&str>) -> Result<Vec<(String, u64)>, Unusable> {
-        let found = self.of(entry.map_or(Of::File, Of::Entry))?;
+    fn for_file(&self, entry: Option<&str>) -> Result<Vec<(String, u64)>, UnusableCall> {
+        let found = self.of(entry.map_or(CallSubject::File, CallSubject::Entry))?;
         Ok(found.into_iter().map(|workload| (workload.entry, workload.count)).collect())
     }
 }
@@ -69,25 +69,25 @@ fn recorded_calls_come_before_comments_and_those_before_the_files_own_inputs() {
     for name in ["Model", "Model.forward"] {
         assert_eq!(project.for_file(Some(name)).unwrap(), [("Model.forward".to_owned(), 1)]);
     }
-    assert_eq!(project.for_file(Some("h")), Err(Unusable::NotRecorded));
-    project.keep(&[project.call("f", 2, Value::Int(1)), project.call("f", 3, Value::Int(2))]);
+    assert_eq!(project.for_file(Some("h")), Err(UnusableCall::NotRecorded));
+    project.keep(&[project.call("f", 2, ArgumentValue::Int(1)), project.call("f", 3, ArgumentValue::Int(2))]);
     assert_eq!(project.for_file(None).unwrap(), [("f".to_owned(), 3), ("f".to_owned(), 2)]);
     // What cannot be run again does not hide what can.
     let project = Project::new("# warpsmith: workload entry=f n=1\n");
-    project.keep(&[project.call("f", 9, Value::Opaque("io.File".to_owned()))]);
+    project.keep(&[project.call("f", 9, ArgumentValue::Opaque("io.File".to_owned()))]);
     assert_eq!(project.for_file(Some("f")).unwrap(), [("f".to_owned(), 1)]);
     fs::write(&project.file, "").unwrap();
     let why = "`f` cannot be run again: an argument of type `io.File`";
-    assert_eq!(project.for_file(None), Err(Unusable::Obstacle(why.to_owned())));
+    assert_eq!(project.for_file(None), Err(UnusableCall::Obstacle(why.to_owned())));
 }
 
 /// What makes its own tensors, or leaves nothing that could be compared, is the last that is wanted.
 #[test]
 fn functions_of_tensors_come_first() {
     let project = Project::new("");
-    let tensor = || Value::Tensor(protocol::TensorSpec::default());
+    let tensor = || ArgumentValue::Tensor(protocol::TensorSpec::default());
     let check = Workload { traceless: true, ..project.call("check", 8, tensor()) };
-    project.keep(&[project.call("main", 9, Value::Int(1)), check, project.call("f", 2, tensor())]);
+    project.keep(&[project.call("main", 9, ArgumentValue::Int(1)), check, project.call("f", 2, tensor())]);
     let expected = [("f", 2), ("main", 9), ("check", 8)].map(|(name, count)| (name.to_owned(), count));
     assert_eq!(project.for_file(None).unwrap(), expected);
 }
@@ -95,7 +95,7 @@ fn functions_of_tensors_come_first() {
 #[test]
 fn a_comment_that_cannot_be_read_is_an_obstacle() {
     let project = Project::new("\n# warpsmith: workload entry=f x=g16[1]\n");
-    let Err(Unusable::Obstacle(why)) = project.for_file(None) else { panic!("it was read") };
+    let Err(UnusableCall::Obstacle(why)) = project.for_file(None) else { panic!("it was read") };
     assert!(why.contains("f.py:2: `x=g16[1]`: neither a value"), "{why}");
 }
 
@@ -104,18 +104,22 @@ fn a_call_is_found_by_the_kernel_that_it_launches() {
     let text = "# warpsmith: workload entry=f n=1\n# warpsmith: workload entry=h n=1 count=9\n
 @triton.jit\ndef k(n): pass\n\ndef f(n):\n    k[(1,)](n)\n\ndef h(n): pass\n";
     let project = Project::new("");
-    let of = |kernel: &str| project.of(Of::Kernel(kernel));
-    assert_eq!(of("k"), Err(Unusable::NotRecorded));
+    let of = |kernel: &str| project.of(CallSubject::Kernel(kernel));
+    assert_eq!(of("k"), Err(UnusableCall::NotRecorded));
     // Comments count as the editor has them, and only those of functions that come to launch the kernel.
-    let sought = Sought { workspace: project.root(), file: &project.file, text: Some(text), of: Of::Kernel("k") };
+    let sought =
+        CallQuery { workspace: project.root(), file: &project.file, text: Some(text), of: CallSubject::Kernel("k") };
     let entries = |found: Vec<Workload>| found.into_iter().map(|workload| workload.entry).collect::<Vec<_>>();
     assert_eq!(entries(sought.find().unwrap()), ["f"]);
     assert!(!project.root().join(".warpsmith").exists(), "looking writes nothing");
-    project.keep(&[project.call("f", 2, Value::Int(1)), project.call("g", 3, Value::Opaque("io.File".to_owned()))]);
-    assert_eq!(of("k"), Ok(vec![project.call("f", 2, Value::Int(1))]));
-    assert_eq!(of("other"), Err(Unusable::NotRecorded));
+    project.keep(&[
+        project.call("f", 2, ArgumentValue::Int(1)),
+        project.call("g", 3, ArgumentValue::Opaque("io.File".to_owned())),
+    ]);
+    assert_eq!(of("k"), Ok(vec![project.call("f", 2, ArgumentValue::Int(1))]));
+    assert_eq!(of("other"), Err(UnusableCall::NotRecorded));
     // On whatever device it was recorded: the shapes are what counts.
-    let mut elsewhere = project.call("f", 7, Value::Int(1));
+    let mut elsewhere = project.call("f", 7, ArgumentValue::Int(1));
     elsewhere.environment.device = "A100".to_owned();
     project.keep(std::slice::from_ref(&elsewhere));
     assert_eq!(of("k").unwrap()[0], elsewhere);
@@ -124,16 +128,16 @@ fn a_call_is_found_by_the_kernel_that_it_launches() {
 #[test]
 fn new_recordings_are_noticed_and_verdicts_are_none() {
     let project = Project::new("");
-    let none = Seen::around(&project.file);
-    project.keep(&[project.call("f", 2, Value::Int(1))]);
-    let first = Seen::around(&project.file);
+    let none = RecordingsVersion::around(&project.file);
+    project.keep(&[project.call("f", 2, ArgumentValue::Int(1))]);
+    let first = RecordingsVersion::around(&project.file);
     assert_ne!(none, first);
     assert_eq!(of_file(&none, &project.file).len(), 0);
     assert_eq!(of_file(&first, &project.file).len(), 1);
     store(project.root()).unwrap().keep_evaluation(b"key", "{}").unwrap();
-    assert_eq!(Seen::around(&project.file), first);
-    project.keep(&[project.call("f", 7, Value::Int(2)), project.call("g", 7, Value::Int(3))]);
-    let second = Seen::around(&project.file);
+    assert_eq!(RecordingsVersion::around(&project.file), first);
+    project.keep(&[project.call("f", 7, ArgumentValue::Int(2)), project.call("g", 7, ArgumentValue::Int(3))]);
+    let second = RecordingsVersion::around(&project.file);
     assert_ne!(first, second);
     let launches = of_file(&second, &project.file);
     assert_eq!(
@@ -150,12 +154,13 @@ fn what_a_killed_recorder_left_is_taken_over() {
     let state = state_folder(project.root()).unwrap();
     let left = state.join("workloads/00000000000001");
     fs::create_dir_all(&left).unwrap();
-    let mut call = project.call("f", 2, Value::Int(1));
-    call.source = Source::Recorded;
+    let mut call = project.call("f", 2, ArgumentValue::Int(1));
+    call.source = WorkloadSource::Recorded;
     fs::write(left.join("f-0.json"), serde_json::to_vec(&call).unwrap()).unwrap();
     fs::write(left.join("g-1.partial"), "{").unwrap();
     let active = spool::Spool::new(&state).unwrap();
-    fs::write(active.folder.join("f-0.json"), serde_json::to_vec(&project.call("g", 1, Value::None)).unwrap()).unwrap();
+    fs::write(active.folder.join("f-0.json"), serde_json::to_vec(&project.call("g", 1, ArgumentValue::None)).unwrap())
+        .unwrap();
     assert_eq!(project.for_file(None).unwrap(), [("f".to_owned(), 2)]);
     assert!(!left.exists() && active.folder.exists());
     let imported = active.import(&mut store(project.root()).unwrap(), &Recording::now(""), LIMITS).unwrap();
@@ -170,8 +175,8 @@ fn a_file_is_run_only_when_there_is_no_call_and_it_may() {
     let project = Project::new("# warpsmith: workload entry=f n=1\n");
     let asked = std::cell::RefCell::new(Vec::new());
     let device = std::cell::Cell::new(Ok("H200"));
-    let get = |of: Of<'_>, goes: bool| {
-        let running = Running {
+    let get = |of: CallSubject<'_>, goes: bool| {
+        let running = CallRecorder {
             python: Path::new("/nowhere/python"),
             limits: LIMITS,
             device: &|| device.get().map(str::to_owned).map_err(str::to_owned),
@@ -179,16 +184,16 @@ fn a_file_is_run_only_when_there_is_no_call_and_it_may() {
                 asked.borrow_mut().push(question.to_owned());
                 false
             },
-            going: &|| goes,
+            go_on: &|| goes,
         };
-        Sought { workspace: project.root(), file: &project.file, text: None, of }.find_or_record(&running)
+        CallQuery { workspace: project.root(), file: &project.file, text: None, of }.find_or_record(&running)
     };
-    assert_eq!(get(Of::Entry("f"), true).unwrap().len(), 1);
+    assert_eq!(get(CallSubject::Entry("f"), true).unwrap().len(), 1);
     assert_eq!(asked.borrow().len(), 0);
-    assert!(matches!(get(Of::Entry("g"), true), Err(NoCall::Declined)));
-    assert!(matches!(get(Of::Kernel("k"), false), Err(NoCall::Cancelled)));
+    assert!(matches!(get(CallSubject::Entry("g"), true), Err(NoCallReason::Declined)));
+    assert!(matches!(get(CallSubject::Kernel("k"), false), Err(NoCallReason::Cancelled)));
     device.set(Err("no driver"));
-    let error = get(Of::Entry("g"), true).unwrap_err().to_string();
+    let error = get(CallSubject::Entry("g"), true).unwrap_err().to_string();
     assert!(error.starts_with("no call of it is recorded, and there is no GPU here to record one on (no driver); "));
     let question = |name: &str| format!("No call of `{name}` is recorded yet. Run `python f.py` once to record one?");
     assert_eq!(*asked.borrow(), [question("g"), question("k")]);

@@ -5,19 +5,19 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-use compiler::{Device, Question, Session, Settled, Survey, Trial, said};
-use model::analysis::verdict::{Outcome, Verdict};
+use compiler::{CompileQuestion, CompileTarget, CompilerSession, PendingQuestion, QuestionResult, Survey, said};
+use model::analysis::verdict::{FrontEndOutcome, FrontEndVerdict};
 use model::kernel::{Kernel, Module};
 use model::syntax::Source;
 
 use super::project::Project;
-use crate::cli::compiling::{local_device, nobody};
+use crate::cli::compiler_setup::{local_device, no_interpreter};
 
 /// The processes that are asked, one for each interpreter.
 #[derive(Debug, Default)]
 pub(super) struct Compiler {
-    sessions: Mutex<HashMap<PathBuf, Session>>,
-    local: OnceLock<Option<Device>>,
+    sessions: Mutex<HashMap<PathBuf, CompilerSession>>,
+    local: OnceLock<Option<CompileTarget>>,
 }
 
 impl Compiler {
@@ -31,37 +31,37 @@ impl Compiler {
         project: &Project,
         (source, module, path): (&Source, &Module, &Path),
     ) -> Result<(), String> {
-        let (python, triton) = project.python.as_ref().ok_or_else(|| nobody(None))?;
+        let (python, triton) = project.python.as_ref().ok_or_else(|| no_interpreter(None))?;
         let of_front_end = project.device.clone().unwrap_or_default();
         let device = project.device.clone().or_else(|| self.local());
         for kernel in module.kernels.iter().filter(|kernel| module.kernel(&kernel.name).is_some()) {
-            let mut question = Question::of(source, module, kernel, &of_front_end);
+            let mut question = CompileQuestion::of(source, module, kernel, &of_front_end);
             if project.imports_files {
-                question = Question::or_of_file(question, (source, module, kernel), &of_front_end, path);
+                question = CompileQuestion::or_of_file(question, (source, module, kernel), &of_front_end, path);
             }
             let outcome = match question {
                 Ok(question) => self.settle(python, source, module, kernel, question)?,
-                Err(why) => Outcome::Unknown(why),
+                Err(why) => FrontEndOutcome::Unknown(why),
             };
-            if let (Outcome::Accepted { .. }, Some(device)) = (&outcome, &device)
+            if let (FrontEndOutcome::Accepted { .. }, Some(device)) = (&outcome, &device)
                 && let Ok(survey) = Survey::of(source, module, kernel, device, *triton)
                 && survey.has_proof()
             {
                 self.with_session(python, |session| session.survey(survey, module, kernel))?.keep(kernel);
             }
-            Verdict::new(kernel, outcome).keep(kernel);
+            FrontEndVerdict::new(kernel, outcome).keep(kernel);
         }
         Ok(())
     }
 
     /// The GPU of this machine.
-    fn local(&self) -> Option<Device> {
+    fn local(&self) -> Option<CompileTarget> {
         self.local.get_or_init(local_device).clone()
     }
 
-    fn with_session<T>(&self, python: &Path, ask: impl FnOnce(&mut Session) -> T) -> T {
+    fn with_session<T>(&self, python: &Path, ask: impl FnOnce(&mut CompilerSession) -> T) -> T {
         let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
-        ask(sessions.entry(python.to_owned()).or_insert_with(|| Session::new(python.to_owned())))
+        ask(sessions.entry(python.to_owned()).or_insert_with(|| CompilerSession::new(python.to_owned())))
     }
 
     fn settle(
@@ -70,16 +70,16 @@ impl Compiler {
         source: &Source,
         module: &Module,
         kernel: &Kernel,
-        question: Question,
-    ) -> Result<Outcome, String> {
-        let mut trial = Trial::new(question);
+        question: CompileQuestion,
+    ) -> Result<FrontEndOutcome, String> {
+        let mut trial = PendingQuestion::new(question);
         let settled = self.with_session(python, |session| {
             loop {
                 // The number is the session's to choose.
                 let Some(request) = trial.request(0) else {
-                    return Ok(Settled::Unknown("there is nothing to ask".to_owned()));
+                    return Ok(QuestionResult::Unknown("there is nothing to ask".to_owned()));
                 };
-                if let Some(settled) = trial.hear(session.answer(request)?) {
+                if let Some(settled) = trial.handle_reply(session.answer(request)?) {
                     return Ok::<_, String>(settled);
                 }
             }

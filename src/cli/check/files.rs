@@ -11,14 +11,14 @@ use super::project::Projects;
 
 /// A file to check.
 #[derive(Debug)]
-pub(super) struct File {
+pub(super) struct InputFile {
     /// Where it is, absolute.
     pub(super) path: PathBuf,
     /// How it is shown: as it was named.
     pub(super) shown: String,
 }
 
-impl File {
+impl InputFile {
     pub(super) fn folder(&self) -> &Path {
         self.path.parent().unwrap_or(&self.path)
     }
@@ -31,7 +31,7 @@ pub(super) fn shown(path: &Path) -> String {
 }
 
 /// The files that `paths` name, each once, in the order of their paths.
-pub(super) fn collect(paths: &[PathBuf], projects: &Arc<Projects>) -> anyhow::Result<Vec<File>> {
+pub(super) fn collect(paths: &[PathBuf], projects: &Arc<Projects>) -> anyhow::Result<Vec<InputFile>> {
     let mut found = BTreeMap::new();
     for path in paths {
         let kind = std::fs::metadata(path).with_context(|| format!("{}", path.display()))?;
@@ -50,12 +50,12 @@ pub(super) fn collect(paths: &[PathBuf], projects: &Arc<Projects>) -> anyhow::Re
     Ok(found.into_values().collect())
 }
 
-fn add(found: &mut BTreeMap<PathBuf, File>, path: &Path) -> anyhow::Result<()> {
+fn add(found: &mut BTreeMap<PathBuf, InputFile>, path: &Path) -> anyhow::Result<()> {
     let absolute = config::absolute(path)?;
     if absolute.file_name().is_none() {
         bail!("{}: is not a file", path.display());
     }
-    found.entry(absolute.clone()).or_insert_with(|| File { path: absolute, shown: shown(path) });
+    found.entry(absolute.clone()).or_insert_with(|| InputFile { path: absolute, shown: shown(path) });
     Ok(())
 }
 

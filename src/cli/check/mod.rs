@@ -1,7 +1,7 @@
 //! `warpsmith check`: the rules over files and folders.
 
 mod compile;
-mod disproved;
+mod demotion;
 mod files;
 mod fix;
 mod output;
@@ -17,11 +17,11 @@ use std::process::ExitCode;
 use anyhow::{Context as _, bail};
 use rayon::prelude::*;
 
-use super::compiling::model;
+use super::compiler_setup::model;
 use super::{FAILED, FOUND};
 use crate::workspace::Workspace;
 use compile::Compiler;
-use compiler::Device;
+use compiler::CompileTarget;
 use model::api::Version;
 use model::kernel;
 use model::syntax::Source;
@@ -29,7 +29,7 @@ use project::{Overrides, Project, Projects};
 use rules::Diagnostic;
 
 #[derive(Debug, clap::Args)]
-pub(super) struct Args {
+pub(super) struct CheckArgs {
     /// Files and folders to check; `-` for standard input
     ///
     /// Folders are searched for `*.py`, without what `.gitignore` and `.ignore` name, hidden files, virtual
@@ -54,7 +54,7 @@ pub(super) struct Args {
     compile: bool,
     /// Device to compile for, such as `cuda:90` or `hip:gfx942` [default: that of the settings, else the GPU of this machine]
     #[arg(long, value_name = "DEVICE", requires = "compile")]
-    target: Option<Device>,
+    target: Option<CompileTarget>,
     /// Make the fixes that are certain, in place
     #[arg(long)]
     fix: bool,
@@ -83,7 +83,7 @@ enum Outcome {
     Failed(String),
 }
 
-pub(super) fn run(args: &Args, colour: bool, out: &mut impl Write) -> anyhow::Result<ExitCode> {
+pub(super) fn run(args: &CheckArgs, colour: bool, out: &mut impl Write) -> anyhow::Result<ExitCode> {
     crate::settings::check_selectors(args.select.iter().chain(&args.ignore).map(String::as_str))
         .map_err(anyhow::Error::msg)?;
     let overrides = Overrides {
@@ -114,7 +114,7 @@ pub(super) fn run(args: &Args, colour: bool, out: &mut impl Write) -> anyhow::Re
     Ok(ExitCode::from(if failed { FAILED } else { u8::from(found) * FOUND }))
 }
 
-fn check_files(args: &Args, projects: Projects) -> anyhow::Result<Vec<Report>> {
+fn check_files(args: &CheckArgs, projects: Projects) -> anyhow::Result<Vec<Report>> {
     let projects = std::sync::Arc::new(projects);
     let files = files::collect(&args.paths, &projects)?;
     if files.is_empty() {
@@ -127,7 +127,7 @@ fn check_files(args: &Args, projects: Projects) -> anyhow::Result<Vec<Report>> {
         .collect::<Result<_, config::SettingsError>>()?;
     let workspace = Workspace::default();
     let compiler = args.compile.then(Compiler::default);
-    let check = |(file, project): &(&files::File, std::sync::Arc<Project>)| {
+    let check = |(file, project): &(&files::InputFile, std::sync::Arc<Project>)| {
         check_file(file, &Run { project, workspace: &workspace, compiler: compiler.as_ref(), fix: args.fix })
     };
     Ok(with_projects.par_iter().map(check).collect())
@@ -141,7 +141,7 @@ struct Run<'a> {
     fix: bool,
 }
 
-fn check_file(file: &files::File, run: &Run<'_>) -> Report {
+fn check_file(file: &files::InputFile, run: &Run<'_>) -> Report {
     let skipped = |why: String| Report::without_findings(&file.shown, Outcome::Skipped(why));
     let bytes = match std::fs::read(&file.path) {
         Ok(bytes) => bytes,
@@ -165,7 +165,7 @@ fn check_file(file: &files::File, run: &Run<'_>) -> Report {
     report
 }
 
-fn check_stdin(args: &Args, projects: &Projects) -> anyhow::Result<Report> {
+fn check_stdin(args: &CheckArgs, projects: &Projects) -> anyhow::Result<Report> {
     if args.paths.len() > 1 {
         bail!("`-` cannot stand beside other paths");
     }
@@ -178,13 +178,13 @@ fn check_stdin(args: &Args, projects: &Projects) -> anyhow::Result<Report> {
     let folder = name.parent().unwrap_or(&name);
     let project = projects.of(folder)?;
     let shown = args.stdin_filename.as_deref().map_or("<stdin>".into(), files::shown);
-    let file = files::File { path: name, shown };
+    let file = files::InputFile { path: name, shown };
     let (workspace, compiler) = (Workspace::default(), args.compile.then(Compiler::default));
     let run = Run { project: &project, workspace: &workspace, compiler: compiler.as_ref(), fix: false };
     Ok(check_text(&file, text, &run))
 }
 
-fn check_text(file: &files::File, text: String, run: &Run<'_>) -> Report {
+fn check_text(file: &files::InputFile, text: String, run: &Run<'_>) -> Report {
     let shown = &file.shown;
     let checked = catch_unwind(AssertUnwindSafe(|| {
         let check = |text: &str| findings(file, text, run);
@@ -202,16 +202,16 @@ fn check_text(file: &files::File, text: String, run: &Run<'_>) -> Report {
     }
 }
 
-fn findings(file: &files::File, text: &str, run: &Run<'_>) -> (Source, Vec<Diagnostic>) {
+fn findings(file: &files::InputFile, text: &str, run: &Run<'_>) -> (Source, Vec<Diagnostic>) {
     let (source, module) = model(text, &file.path, run.workspace);
     let asked = run.compiler.map_or(Ok(()), |compiler| compiler.ask(run.project, (&source, &module, &file.path)));
     if let Err(why) = asked {
         eprintln!("warning: {}: Triton cannot be asked: {why}", file.shown);
     }
     if let (Some(_), Some((_, triton))) = (run.compiler, &run.project.python) {
-        disproved::demote(&source, &module, &run.project.memory, *triton);
+        demotion::demote(&source, &module, &run.project.memory, *triton);
     }
-    let context = rules::Context::new(&source, &module, run.project.target).at(Some(Path::new(&file.shown)));
+    let context = rules::RuleContext::new(&source, &module, run.project.target).at(Some(Path::new(&file.shown)));
     let context = context.with_memory(&run.project.memory);
     let findings = rules::check(&context, &run.project.selection);
     (source, findings)

@@ -5,48 +5,48 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
-use compiler::Device;
+use compiler::CompileTarget;
 use config::{Excludes, SettingsError};
-use model::api::{Target, Version};
+use model::api::{TritonTarget, Version};
 use rules::Selection;
-use rules::learned::Memory;
-use runtime::python::environment::{self, Environment};
+use rules::learned::LearnedRules;
+use runtime::python::environment::{self, PythonEnvironment};
 use runtime::python::state_folder;
 use store::Store;
 
-use crate::cli::compiling::interpreter;
+use crate::cli::compiler_setup::interpreter;
 
 /// What the command line says over the settings.
 pub(super) struct Overrides {
     pub(super) select: Vec<String>,
     pub(super) ignore: Vec<String>,
     pub(super) triton: Option<Version>,
-    pub(super) device: Option<Device>,
+    pub(super) device: Option<CompileTarget>,
 }
 
 /// What files below one settings file have in common.
 #[derive(Debug)]
 pub(super) struct Project {
     pub(super) selection: Selection,
-    pub(super) target: Target,
+    pub(super) target: TritonTarget,
     pub(super) excludes: Excludes,
     /// The interpreter, if Triton is installed for it, and which.
     pub(super) python: Option<(PathBuf, Version)>,
     /// What kernels are compiled for, if anybody has said so.
-    pub(super) device: Option<Device>,
+    pub(super) device: Option<CompileTarget>,
     /// Whether files may be imported.
     pub(super) imports_files: bool,
     /// The learned rules that hold for this user.
-    pub(super) memory: Arc<Memory>,
+    pub(super) memory: Arc<LearnedRules>,
 }
 
-type Found = Result<Arc<Project>, SettingsError>;
+type ProjectResult = Result<Arc<Project>, SettingsError>;
 
 /// The projects of the folders that were met.
 pub(super) struct Projects {
     overrides: Overrides,
-    by_folder: Mutex<HashMap<PathBuf, Found>>,
-    memory: LazyLock<Arc<Memory>>,
+    by_folder: Mutex<HashMap<PathBuf, ProjectResult>>,
+    memory: LazyLock<Arc<LearnedRules>>,
 }
 
 impl Projects {
@@ -55,7 +55,7 @@ impl Projects {
     }
 
     /// The project that holds for files in `folder`, an absolute path.
-    pub(super) fn of(&self, folder: &Path) -> Found {
+    pub(super) fn of(&self, folder: &Path) -> ProjectResult {
         let mut known = self.by_folder.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(found) = known.get(folder) {
             return found.clone();
@@ -65,34 +65,34 @@ impl Projects {
         found
     }
 
-    fn read(&self, folder: &Path) -> Found {
+    fn read(&self, folder: &Path) -> ProjectResult {
         let loaded = crate::settings::load(folder)?;
         let mut selection = crate::settings::selection(&loaded.settings);
         if !self.overrides.select.is_empty() {
             selection.select.clone_from(&self.overrides.select);
         }
         selection.ignore.extend(self.overrides.ignore.iter().cloned());
-        let environment = Environment::of_project(&loaded, folder);
+        let environment = PythonEnvironment::of_project(&loaded, folder);
         let target = match self.overrides.triton {
-            Some(version) => Target::of(version),
+            Some(version) => TritonTarget::of(version),
             None => environment::target_for(&loaded.settings, environment.as_ref())
                 // Not reached: a version in the settings was checked when they were loaded.
-                .unwrap_or_else(|_| Target::newest()),
+                .unwrap_or_else(|_| TritonTarget::newest()),
         };
         let python = interpreter(environment);
         let device = self.overrides.device.clone().or_else(|| crate::settings::device(&loaded.settings.compiler));
         let imports_files = loaded.settings.compiler.import_files;
         let excludes = Excludes::new(&loaded, folder)?;
         let is_used = loaded.settings.memory.enabled;
-        let memory = if is_used { Arc::clone(&self.memory) } else { Arc::new(Memory::empty().clone()) };
+        let memory = if is_used { Arc::clone(&self.memory) } else { Arc::new(LearnedRules::empty().clone()) };
         Ok(Arc::new(Project { selection, target, excludes, python, device, imports_files, memory }))
     }
 }
 
 /// What this user has learned; what is shipped where that cannot be read.
-fn memory() -> Arc<Memory> {
+fn memory() -> Arc<LearnedRules> {
     Arc::new(Store::memory_in(&state_folder()).unwrap_or_else(|error| {
         eprintln!("warning: what was learned cannot be read: {error}");
-        Memory::shipped().clone()
+        LearnedRules::shipped().clone()
     }))
 }

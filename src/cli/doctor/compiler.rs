@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 use serde_json::json;
 
-use compiler::protocol::{Request, SourceFile};
-use compiler::{Session, Status};
+use compiler::protocol::{LoweringRequest, SourceFile};
+use compiler::{CompilerSession, ServiceStatus};
 use config::CompilerSettings;
 
 use super::facts::PythonFacts;
-use super::promises::{Promise, State};
+use super::promises::{Promise, PromiseState};
 
 /// How long Triton may take to be imported and to answer.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -68,7 +68,7 @@ pub(super) fn examine(settings: &CompilerSettings, python: Option<&PythonFacts>)
 }
 
 fn ask(python: &Path, cores: usize) -> Result<(String, (u128, u128)), String> {
-    let mut session = Session::new(python.to_owned()).with_cores(cores).with_patience(PATIENCE);
+    let mut session = CompilerSession::new(python.to_owned()).with_cores(cores).with_patience(PATIENCE);
     let mut time = || -> Result<u128, String> {
         let start = Instant::now();
         let answer = session.answer(request()).map_err(|why| why.lines().next().unwrap_or_default().to_owned())?;
@@ -76,18 +76,18 @@ fn ask(python: &Path, cores: usize) -> Result<(String, (u128, u128)), String> {
             return Ok(start.elapsed().as_millis());
         }
         let refused = answer.error.map(|error| error.message);
-        let why = answer.unable.or(answer.crashed).or(refused).unwrap_or_default();
+        let why = answer.not_lowerable.or(answer.crashed).or(refused).unwrap_or_default();
         Err(format!("it does not compile a small kernel: {}", why.lines().next().unwrap_or_default()))
     };
     let times = (time()?, time()?);
     match session.status() {
-        Status::Ready { triton } => Ok((triton.clone(), times)),
+        ServiceStatus::Ready { triton } => Ok((triton.clone(), times)),
         other => Err(format!("it answers and is {other:?}")),
     }
 }
 
-fn request() -> Request {
-    Request {
+fn request() -> LoweringRequest {
+    LoweringRequest {
         id: 0,
         files: vec![SourceFile { name: "kernel".to_owned(), text: KERNEL.to_owned(), ..SourceFile::default() }],
         kernel: "k".to_owned(),
@@ -107,13 +107,13 @@ fn request() -> Request {
 pub(super) fn promise(facts: &CompilerFacts) -> Promise {
     let (state, detail) = match (&facts.triton, facts.milliseconds, &facts.problem) {
         (Some(triton), Some((first, next)), _) => (
-            State::Works,
+            PromiseState::Works,
             format!(
                 "Triton {triton} compiles a small kernel in {next} ms (the first took {first} ms, with the import)"
             ),
         ),
-        (_, _, Some(problem)) => (State::Missing, problem.clone()),
-        _ => (State::Off, "`compiler.enabled` is off: Triton is not asked about kernels".to_owned()),
+        (_, _, Some(problem)) => (PromiseState::Missing, problem.clone()),
+        _ => (PromiseState::Off, "`compiler.enabled` is off: Triton is not asked about kernels".to_owned()),
     };
     Promise { name: "Compiling", state, detail, remedies: facts.remedy.iter().cloned().collect() }
 }

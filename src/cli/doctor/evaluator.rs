@@ -5,8 +5,8 @@ use std::path::Path;
 use serde::Serialize;
 
 use config::EvaluatorSettings;
-use judge::{Elsewhere, Evaluator, Limits};
-use runtime::python::environment::Environment;
+use judge::{CandidateLimits, Evaluator, RemoteJudges};
+use runtime::python::environment::PythonEnvironment;
 
 /// The command or the pool, and what came of starting it.
 #[derive(Debug, Serialize)]
@@ -31,7 +31,7 @@ pub(super) struct PoolFacts {
 
 impl EvaluatorFacts {
     /// `None` without a command and a pool.
-    pub(super) fn of(settings: &EvaluatorSettings, python: Option<&Environment>) -> Option<Self> {
+    pub(super) fn of(settings: &EvaluatorSettings, python: Option<&PythonEnvironment>) -> Option<Self> {
         let ray = || python.and_then(|python| python.version_of("ray"));
         let pool = runtime::pool::Pool::of(settings).map(|pool| PoolFacts { address: pool.address, ray: ray() });
         let is_set = pool.is_some() || !settings.command.is_empty();
@@ -51,11 +51,11 @@ impl EvaluatorFacts {
 }
 
 /// Starts the command, or the client of the pool in this Python, and asks what it leads to.
-pub(super) fn ask(elsewhere: &Elsewhere, python: Option<&Path>) -> Result<String, String> {
+pub(super) fn ask(elsewhere: &RemoteJudges, python: Option<&Path>) -> Result<String, String> {
     // The interpreter of a command is the other machine's.
     let python = python.unwrap_or(Path::new(""));
-    let evaluator =
-        Evaluator::start(python, elsewhere, &Limits::default(), &|| true).map_err(|error| error.to_string())?;
+    let evaluator = Evaluator::start(python, elsewhere, &CandidateLimits::default(), &|| true)
+        .map_err(|error| error.to_string())?;
     let there = evaluator.environment();
     let torch = if there.torch.is_empty() { String::new() } else { format!(", torch {}", there.torch) };
     let count = match evaluator.devices() {

@@ -4,11 +4,11 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use config::Loaded;
-use fence::Kernel;
+use config::LoadedSettings;
+use fence::LinuxFeatures;
 use judge::{Device, Devices, Drivers};
-use model::api::{Certainty, Target};
-use runtime::python::environment::{self, Environment};
+use model::api::{TritonTarget, VersionCertainty};
+use runtime::python::environment::{self, PythonEnvironment};
 use runtime::python::state_folder;
 use store::Store;
 
@@ -18,7 +18,7 @@ use super::model::ModelFacts;
 
 /// What was found.
 #[derive(Debug, Serialize)]
-pub(super) struct Facts {
+pub(super) struct DoctorFacts {
     /// Warpsmith's version.
     pub(super) version: &'static str,
     /// The settings file that holds here.
@@ -75,11 +75,11 @@ pub(super) struct TargetFacts {
     pub(super) described: bool,
 }
 
-impl Facts {
-    pub(super) fn gather(loaded: &Loaded, folder: &Path) -> Self {
-        let environment = Environment::of_project(loaded, folder);
+impl DoctorFacts {
+    pub(super) fn gather(loaded: &LoadedSettings, folder: &Path) -> Self {
+        let environment = PythonEnvironment::of_project(loaded, folder);
         let target =
-            environment::target_for(&loaded.settings, environment.as_ref()).unwrap_or_else(|_| Target::newest());
+            environment::target_for(&loaded.settings, environment.as_ref()).unwrap_or_else(|_| TritonTarget::newest());
         let installed = environment.as_ref().and_then(|environment| environment.triton);
         let from = match (&loaded.settings.triton_version, installed) {
             (Some(_), _) => "settings",
@@ -99,7 +99,7 @@ impl Facts {
             target: TargetFacts {
                 table: target.table.version.to_string(),
                 from,
-                described: target.certainty == Certainty::Known,
+                described: target.certainty == VersionCertainty::Known,
             },
             devices,
             no_device,
@@ -108,7 +108,7 @@ impl Facts {
             evaluator,
             compiler: None,
             false_alarms: FalseAlarmFacts::gather(),
-            unfenced: Kernel::running().missing(),
+            unfenced: LinuxFeatures::running().missing(),
         }
     }
 
@@ -158,7 +158,7 @@ impl Facts {
     }
 }
 
-impl Facts {
+impl DoctorFacts {
     fn fence(&self) -> String {
         if self.unfenced.is_empty() {
             return "complete: a candidate reaches no files of the user's, no network and no other process".to_owned();
@@ -178,7 +178,7 @@ impl FalseAlarmFacts {
 }
 
 impl PythonFacts {
-    fn of(environment: Environment) -> Self {
+    fn of(environment: PythonEnvironment) -> Self {
         Self {
             exists: environment.python.exists(),
             executable: environment.python,

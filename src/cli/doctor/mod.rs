@@ -10,13 +10,13 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use super::FOUND;
-use config::Loaded;
-use facts::Facts;
-use promises::{Promise, State};
+use config::LoadedSettings;
+use facts::DoctorFacts;
+use promises::{Promise, PromiseState};
 use runtime::python::state_folder;
 
 #[derive(Debug, clap::Args)]
-pub(super) struct Args {
+pub(super) struct DoctorArgs {
     /// Write JSON
     #[arg(long)]
     json: bool,
@@ -34,24 +34,24 @@ pub(super) struct Args {
 #[derive(serde::Serialize)]
 struct Examination {
     #[serde(flatten)]
-    facts: Facts,
+    facts: DoctorFacts,
     promises: Vec<Promise>,
 }
 
-pub(super) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<ExitCode> {
+pub(super) fn run(args: &DoctorArgs, out: &mut impl Write) -> anyhow::Result<ExitCode> {
     let folder = std::env::current_dir()?;
     let (loaded, broken) = match crate::settings::load(&folder) {
         Ok(loaded) => (loaded, None),
-        Err(error) => (Loaded::default(), Some(error.to_string())),
+        Err(error) => (LoadedSettings::default(), Some(error.to_string())),
     };
-    let mut facts = Facts::gather(&loaded, &folder);
+    let mut facts = DoctorFacts::gather(&loaded, &folder);
     facts.broken_settings = broken;
     if args.model {
         facts.model.answer = Some(model::ask(&loaded.settings.model, args.send, &state_folder()));
     }
     if let (true, Some(found)) = (args.evaluator, &mut facts.evaluator) {
         let python = facts.python.as_ref().map(|python| python.executable.as_path());
-        found.answer = Some(evaluator::ask(&judge::Elsewhere::from(&loaded.settings.evaluator), python));
+        found.answer = Some(evaluator::ask(&judge::RemoteJudges::from(&loaded.settings.evaluator), python));
     }
     facts.compiler = Some(compiler::examine(&loaded.settings.compiler, facts.python.as_ref()));
     let promises = promises::of(&facts);
@@ -74,10 +74,10 @@ fn write_text(examination: &Examination, out: &mut impl Write) -> std::io::Resul
     writeln!(out)?;
     for promise in &examination.promises {
         let state = match promise.state {
-            State::Works => "works",
-            State::Missing => "missing",
-            State::Set => "set, not asked",
-            State::Off => "off",
+            PromiseState::Works => "works",
+            PromiseState::Missing => "missing",
+            PromiseState::Set => "set, not asked",
+            PromiseState::Off => "off",
         };
         writeln!(out, "{:15} {state}: {}", promise.name, promise.detail)?;
         for remedy in &promise.remedies {

@@ -7,10 +7,10 @@ use std::time::Instant;
 use serde::Serialize;
 
 use config::{ModelPrices, ModelSettings, ModelTimeouts, Provider};
-use llm::{Account, Client, Model, ModelError, Request, Watcher, is_here};
-use search::{recipient, way_to_key};
+use llm::{Account, Model, ModelClient, ModelError, ModelRequest, ReplyObserver, is_here};
+use search::{key_source, recipient};
 
-use super::super::sending::agreed;
+use super::super::send_consent::agreed;
 
 /// So long is waited, in seconds, unless the settings say less. A model that is loaded first takes its time.
 const CONNECT: f64 = 5.0;
@@ -37,12 +37,12 @@ pub(super) struct ModelFacts {
     /// Whether a command may print it, which is run when the model is asked.
     pub(super) has_key_command: bool,
     /// The answer, when it was asked.
-    pub(super) answer: Option<Answer>,
+    pub(super) answer: Option<ModelCheck>,
 }
 
 /// How asking went.
 #[derive(Debug, Serialize)]
-pub(super) struct Answer {
+pub(super) struct ModelCheck {
     pub(super) good: bool,
     pub(super) detail: String,
 }
@@ -89,14 +89,14 @@ fn without_credentials(address: &str) -> String {
 /// Makes one small call. `folder` has the user's store, whose budget for the day it counts against.
 ///
 /// A repository's own settings may name a command, or lead a key elsewhere: the user is asked first.
-pub(super) fn ask(settings: &ModelSettings, sends: bool, folder: &Path) -> Answer {
+pub(super) fn ask(settings: &ModelSettings, sends: bool, folder: &Path) -> ModelCheck {
     let is_sent = settings.provider != Provider::Scripted && settings.base_url.is_some();
-    if is_sent && !agreed(&format!("Ask {}?{}", recipient(settings), way_to_key(settings)), sends) {
-        return Answer { good: false, detail: "nothing was sent, since you did not agree to it".to_owned() };
+    if is_sent && !agreed(&format!("Ask {}?{}", recipient(settings), key_source(settings)), sends) {
+        return ModelCheck { good: false, detail: "nothing was sent, since you did not agree to it".to_owned() };
     }
     match try_ask(settings, folder) {
-        Ok(detail) => Answer { good: true, detail },
-        Err(error) => Answer { good: false, detail: error.to_string() },
+        Ok(detail) => ModelCheck { good: true, detail },
+        Err(error) => ModelCheck { good: false, detail: error.to_string() },
     }
 }
 
@@ -115,13 +115,13 @@ fn try_ask(settings: &ModelSettings, folder: &Path) -> Result<String, ModelError
     };
     let settings = ModelSettings { retries: 0, timeouts, ..settings.clone() };
     if settings.name.is_none() && has_address {
-        return Err(ModelError::Settings(choice(&Client::offered(&settings, None)?)));
+        return Err(ModelError::Settings(choice(&ModelClient::offered(&settings, None)?)));
     }
     let account = Arc::new(Account::open(&settings.budget, folder)?);
-    let client = Client::open(&settings, None, Arc::clone(&account))?;
+    let client = ModelClient::open(&settings, None, Arc::clone(&account))?;
     let start = Instant::now();
     let mut first = First(None);
-    let reply = client.complete(&Request { max_tokens: TOKENS, ..Request::of("", QUESTION) }, &mut first)?;
+    let reply = client.complete(&ModelRequest { max_tokens: TOKENS, ..ModelRequest::of("", QUESTION) }, &mut first)?;
     let mut detail = format!("it answered in {} ms", start.elapsed().as_millis());
     if let First(Some(first)) = first {
         detail.push_str(&format!(", the first word after {} ms,", first.duration_since(start).as_millis()));
@@ -143,7 +143,7 @@ fn try_ask(settings: &ModelSettings, folder: &Path) -> Result<String, ModelError
 /// When the reply began.
 struct First(Option<Instant>);
 
-impl Watcher for First {
+impl ReplyObserver for First {
     fn delta(&mut self, _text: &str) {
         self.0.get_or_insert_with(Instant::now);
     }
@@ -196,7 +196,7 @@ mod tests {
         }
     }
 
-    fn ask_safely(settings: &ModelSettings) -> Answer {
+    fn ask_safely(settings: &ModelSettings) -> ModelCheck {
         let _ = rustls::crypto::ring::default_provider().install_default();
         ask(settings, true, tempfile::tempdir().unwrap().path())
     }

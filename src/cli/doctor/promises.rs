@@ -4,13 +4,13 @@ use serde::Serialize;
 
 use super::compiler;
 use super::evaluator::EvaluatorFacts;
-use super::facts::Facts;
+use super::facts::DoctorFacts;
 
 /// One of the promises.
 #[derive(Debug, Serialize)]
 pub(super) struct Promise {
     pub(super) name: &'static str,
-    pub(super) state: State,
+    pub(super) state: PromiseState,
     /// A sentence.
     pub(super) detail: String,
     /// What to do, most important first.
@@ -19,7 +19,7 @@ pub(super) struct Promise {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum State {
+pub(super) enum PromiseState {
     /// It can be kept.
     Works,
     /// Something is missing.
@@ -30,12 +30,12 @@ pub(super) enum State {
     Off,
 }
 
-pub(super) fn of(facts: &Facts) -> Vec<Promise> {
+pub(super) fn of(facts: &DoctorFacts) -> Vec<Promise> {
     let compiling = facts.compiler.as_ref().map(compiler::promise);
     [checking(facts), optimizing(facts), model(facts)].into_iter().chain(compiling).collect()
 }
 
-fn checking(facts: &Facts) -> Promise {
+fn checking(facts: &DoctorFacts) -> Promise {
     let target = &facts.target;
     let install = "install Triton into the project's environment, or set `triton-version`".to_owned();
     let (detail, remedies) = match (target.from, target.described) {
@@ -54,15 +54,15 @@ fn checking(facts: &Facts) -> Promise {
         let remedies = vec![format!("settings that can be used: {error}")];
         return Promise {
             name: "Checking",
-            state: State::Missing,
+            state: PromiseState::Missing,
             detail: "not with these settings; it needs".to_owned(),
             remedies,
         };
     }
-    Promise { name: "Checking", state: State::Works, detail, remedies }
+    Promise { name: "Checking", state: PromiseState::Works, detail, remedies }
 }
 
-fn optimizing(facts: &Facts) -> Promise {
+fn optimizing(facts: &DoctorFacts) -> Promise {
     if let Some(found) = &facts.evaluator {
         return optimizing_elsewhere(facts, found);
     }
@@ -90,29 +90,31 @@ fn optimizing(facts: &Facts) -> Promise {
     let simulated = facts.devices.iter().any(judge::Device::is_simulated);
     let (state, detail) = match facts.devices.first() {
         Some(device) if remedies.is_empty() && simulated => (
-            State::Works,
+            PromiseState::Works,
             format!("{alone}on {}, a stand-in for tests: its times are simulated and mean nothing", device.name),
         ),
         Some(device) if remedies.is_empty() => {
-            (State::Works, format!("{alone}on {}; {}; {}", device.name, sanitizer(facts), profiler(facts)))
+            (PromiseState::Works, format!("{alone}on {}; {}; {}", device.name, sanitizer(facts), profiler(facts)))
         }
-        _ => (State::Missing, "kernels cannot be run and measured here; it needs".to_owned()),
+        _ => (PromiseState::Missing, "kernels cannot be run and measured here; it needs".to_owned()),
     };
     remedies.extend(torch);
     Promise { name: "Optimizing", state, detail, remedies }
 }
 
-fn optimizing_elsewhere(facts: &Facts, found: &EvaluatorFacts) -> Promise {
+fn optimizing_elsewhere(facts: &DoctorFacts, found: &EvaluatorFacts) -> Promise {
     let name = found.name();
     let python = facts.python.as_ref().map_or("python".into(), |python| python.executable.display().to_string());
     let lacks_ray = found.pool.as_ref().is_some_and(|pool| pool.ray.is_none());
     let install = || format!("Ray: {python} -m pip install 'ray[client]', in the version that the cluster has");
     let (state, detail, remedies) = match &found.answer {
-        Some(Ok(there)) => (State::Works, format!("on {there}, through {name}"), vec![]),
-        Some(Err(why)) => (State::Missing, format!("{name} leads to nothing that judges; it needs"), vec![why.clone()]),
-        None if lacks_ray => (State::Missing, format!("through {name}; it needs"), vec![install()]),
+        Some(Ok(there)) => (PromiseState::Works, format!("on {there}, through {name}"), vec![]),
+        Some(Err(why)) => {
+            (PromiseState::Missing, format!("{name} leads to nothing that judges; it needs"), vec![why.clone()])
+        }
+        None if lacks_ray => (PromiseState::Missing, format!("through {name}; it needs"), vec![install()]),
         None => (
-            State::Set,
+            PromiseState::Set,
             format!("through {name}"),
             vec!["`warpsmith doctor --evaluator` starts it and asks what is there".to_owned()],
         ),
@@ -120,7 +122,7 @@ fn optimizing_elsewhere(facts: &Facts, found: &EvaluatorFacts) -> Promise {
     Promise { name: "Optimizing", state, detail, remedies }
 }
 
-fn sanitizer(facts: &Facts) -> String {
+fn sanitizer(facts: &DoctorFacts) -> String {
     let python = facts.python.as_ref().map(|python| python.executable.as_path());
     match judge::sanitizer(python) {
         Some(path) => format!("what is offered is run under {}", path.display()),
@@ -128,7 +130,7 @@ fn sanitizer(facts: &Facts) -> String {
     }
 }
 
-fn profiler(facts: &Facts) -> String {
+fn profiler(facts: &DoctorFacts) -> String {
     let python = facts.python.as_ref().map(|python| python.executable.as_path());
     match judge::profiler(python) {
         Some(path) => format!("what bounds a kernel is counted by {}, where that is allowed", path.display()),
@@ -136,19 +138,21 @@ fn profiler(facts: &Facts) -> String {
     }
 }
 
-fn model(facts: &Facts) -> Promise {
+fn model(facts: &DoctorFacts) -> Promise {
     let model = &facts.model;
     let unset_key = model.unset_key();
     let (state, detail, remedies) = match (model.place(), &model.answer) {
         (None, answer) => (
-            if answer.is_some() { State::Missing } else { State::Off },
+            if answer.is_some() { PromiseState::Missing } else { PromiseState::Off },
             "none is set; everything else works without, and nothing is sent anywhere".to_owned(),
             vec!["to use one, set `model.base-url` and `model.name` (and `model.api-key-env`)".to_owned()],
         ),
-        (Some(place), Some(answer)) if answer.good => (State::Works, format!("{place}: {}", answer.detail), vec![]),
-        (Some(place), Some(answer)) => (State::Missing, format!("{place}: {}", answer.detail), vec![]),
+        (Some(place), Some(answer)) if answer.good => {
+            (PromiseState::Works, format!("{place}: {}", answer.detail), vec![])
+        }
+        (Some(place), Some(answer)) => (PromiseState::Missing, format!("{place}: {}", answer.detail), vec![]),
         (Some(place), None) => (
-            if unset_key.is_some() { State::Missing } else { State::Set },
+            if unset_key.is_some() { PromiseState::Missing } else { PromiseState::Set },
             place,
             vec!["`warpsmith doctor --model` asks whether it answers".to_owned()],
         ),

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use anyhow::Context;
 
 use base::clock;
-use rules::learned::{LearnedRule, Origin, Releases, State, TritonError, parse};
+use rules::learned::{LearnedRule, Releases, RuleOrigin, RuleState, TritonError, parse};
 use store::Store;
 
 /// Longer sentences are no sentences.
@@ -42,7 +42,7 @@ pub(super) fn run(store: &mut Store, files: &[PathBuf], out: &mut impl Write) ->
 /// The rules of a file, and what of it is left out.
 fn read(file: &Path, text: &str) -> anyhow::Result<(Vec<LearnedRule>, Vec<String>)> {
     let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let origin = Origin::Imported(name);
+    let origin = RuleOrigin::Imported(name);
     let is_lines =
         text.lines().any(|line| count(line).is_some()) && !text.lines().any(|line| line.starts_with("format ="));
     if is_lines {
@@ -54,7 +54,7 @@ fn read(file: &Path, text: &str) -> anyhow::Result<(Vec<LearnedRule>, Vec<String
     };
     let rules = parse(text, &beside)?;
     let candidate = |rule: LearnedRule| LearnedRule {
-        state: State::Candidate,
+        state: RuleState::Candidate,
         origin: origin.clone(),
         covered_by: Vec::new(),
         failures: 0,
@@ -70,7 +70,7 @@ fn count(line: &str) -> Option<(&str, u64)> {
     Some((sentence.trim(), count.trim().parse().ok()?))
 }
 
-fn of_lines(text: &str, origin: &Origin) -> (Vec<LearnedRule>, Vec<String>) {
+fn of_lines(text: &str, origin: &RuleOrigin) -> (Vec<LearnedRule>, Vec<String>) {
     let (mut rules, mut left_out): (Vec<LearnedRule>, _) = (Vec::new(), Vec::new());
     let today = clock::day(clock::now().as_secs());
     for (number, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
@@ -83,7 +83,7 @@ fn of_lines(text: &str, origin: &Origin) -> (Vec<LearnedRule>, Vec<String>) {
             code: "S501".to_owned(),
             name: name_of(&sentence),
             sentence,
-            state: State::Candidate,
+            state: RuleState::Candidate,
             origin: origin.clone(),
             covered_by: Vec::new(),
             failures: 0,
@@ -135,19 +135,21 @@ mod tests {
             ]
         );
         assert_eq!(left_out, ["line 4 is no `You cannot …||count`", "line 5 is no `You cannot …||count`"]);
-        assert!(rules.iter().all(|rule| rule.state == State::Candidate && rule.failures == 0 && check(rule).is_ok()));
+        assert!(
+            rules.iter().all(|rule| rule.state == RuleState::Candidate && rule.failures == 0 && check(rule).is_ok())
+        );
         assert_eq!(rules[0].origin.to_string(), "imported from memory.txt");
     }
 
     #[test]
     fn what_was_proven_elsewhere_is_not_proven_here() {
-        let mut rule = of_lines("You cannot break||1", &Origin::Synthesised(1)).0.remove(0);
-        rule.state = State::Promoted;
+        let mut rule = of_lines("You cannot break||1", &RuleOrigin::Synthesised(1)).0.remove(0);
+        rule.state = RuleState::Promoted;
         rule.pattern = "(break_statement) @here\n".to_owned();
         rule.failures = 9;
         rule.triton.since = Some("3.1.0".parse().unwrap());
         let (rules, _) = read(Path::new("m.toml"), &write(&[rule.clone()], Patterns::Inside)).unwrap();
-        assert_eq!((rules[0].state, rules[0].failures, rules[0].met), (State::Candidate, 0, 1));
+        assert_eq!((rules[0].state, rules[0].failures, rules[0].met), (RuleState::Candidate, 0, 1));
         assert_eq!((rules[0].triton.since, &rules[0].pattern), (None, &rule.pattern));
         assert!(read(Path::new("m.toml"), "nonsense").is_err());
     }

@@ -9,12 +9,15 @@ use std::time::{Duration, Instant};
 
 use base::clock;
 use learn::synthesize::tasks;
-use learn::{Court, Oracle, Parsed, Program, Said, Sound, Unasked, learn, merged, spelled, sweep};
-use model::api::Target;
-use rules::learned::{LearnedRule, Origin};
-use store::{Accepted, Failure, Store};
+use learn::{
+    CompileVerdict, CompilingPrograms, KernelProgram, Oracle, Parsed, ProofContext, UncheckedProgram, learn, merged,
+    spelled, sweep,
+};
+use model::api::TritonTarget;
+use rules::learned::{LearnedRule, RuleOrigin};
+use store::{Accepted, RefusedKernel, Store};
 
-use super::stored;
+use super::learning_input;
 
 /// So many kernels are made up that learned rules must let pass.
 const TASKS: usize = 200;
@@ -23,7 +26,7 @@ const SWEPT: usize = 3;
 
 /// Arguments of `memory learn`.
 #[derive(Debug, clap::Args)]
-pub(super) struct Args {
+pub(super) struct LearnArgs {
     /// Files and folders
     #[arg(value_name = "PATH")]
     paths: Vec<PathBuf>,
@@ -38,64 +41,69 @@ pub(super) struct Args {
     seconds: u64,
 }
 
-pub(super) fn run(store: &mut Store, args: &Args, out: &mut impl Write) -> anyhow::Result<ExitCode> {
+pub(super) fn run(store: &mut Store, args: &LearnArgs, out: &mut impl Write) -> anyhow::Result<ExitCode> {
     let jobs = std::thread::available_parallelism().map_or(1, usize::from);
     let oracle = Oracle::start(args.python.clone(), jobs)?;
     let files = learn::published(&args.paths);
-    let said: Vec<Said> = oracle
-        .share(&files, |asker, file| asker.kernels(file, &short(&file.name), &|_| true))
+    let said: Vec<CompileVerdict> = oracle
+        .parallel(&files, |asker, file| asker.kernels(file, &short(&file.name), &|_| true))
         .into_iter()
         .flatten()
         .collect();
-    let refused: Vec<&Failure> =
-        said.iter().filter_map(|one| if let Said::Refused(failure) = one { Some(&**failure) } else { None }).collect();
-    let taken: Vec<&Accepted> =
-        said.iter().filter_map(|one| if let Said::Taken(kernel) = one { Some(kernel) } else { None }).collect();
+    let refused: Vec<&RefusedKernel> = said
+        .iter()
+        .filter_map(|one| if let CompileVerdict::Refused(failure) = one { Some(&**failure) } else { None })
+        .collect();
+    let taken: Vec<&Accepted> = said
+        .iter()
+        .filter_map(|one| if let CompileVerdict::Taken(kernel) = one { Some(kernel) } else { None })
+        .collect();
     writeln!(out, "{} files: {} kernels are refused, {} compile", files.len(), refused.len(), taken.len())?;
     store.keep_failures(refused.iter().copied())?;
     store.keep_accepted(taken.iter().copied())?;
-    let target = Target::of(oracle.release().parse()?);
+    let target = TritonTarget::of(oracle.release().parse()?);
     let (started, begun) = (Instant::now(), AtomicUsize::new(0));
     let passed = |what| {
         let (seconds, asked) = (started.elapsed().as_secs_f64(), oracle.asked());
         tracing::debug!(seconds, asked, "learning: {what}");
     };
-    let (failures, mut sound) = (stored::failures(store, oracle.release())?, stored::sound(store, oracle.release())?);
+    let (failures, mut sound) =
+        (learning_input::failures(store, oracle.release())?, learning_input::sound(store, oracle.release())?);
     let count = failures.len();
     passed("read");
-    let looked_at = store.looked_at(oracle.release())?;
-    let found = stored::unexplained(&oracle, &store.memory()?, failures, target, &looked_at);
-    let stored::Unexplained { failures, mut signatures, mut left, known } = found;
+    let looked_at = store.learned_counts(oracle.release())?;
+    let found = learning_input::unexplained(&oracle, &store.memory()?, failures, target, &looked_at);
+    let learning_input::UnexplainedFailures { failures, mut signatures, mut left, known } = found;
     passed("divided");
     let unasked = made_up(&oracle, &failures, target, args.seed);
     passed("counter-examples made");
     let (learning, limit) = (Instant::now(), Duration::from_secs(args.seconds));
     let going = || begun.fetch_add(1, Ordering::Relaxed) < jobs || learning.elapsed() < limit;
-    let all_sound = Sound { known: &sound, unasked: &unasked };
+    let all_sound = CompilingPrograms { known: &sound, unasked: &unasked };
     let lessons = learn(&oracle, &failures, all_sound, target, args.seed, &going);
     passed("learned");
-    signatures.retain(|(name, _)| !lessons.left.iter().any(|one| stored::named(one) == *name));
+    signatures.retain(|(name, _)| !lessons.left.iter().any(|one| learning_input::named(one) == *name));
     left += lessons.left.len();
     sound.extend(lessons.counter.iter().map(|program| Parsed::new(&program.text)));
     let mut found = merged(&oracle, lessons.learned, &failures, target);
     passed("merged");
-    found.retain(learn::Learned::stands_alone);
+    found.retain(learn::LearnedPattern::stands_alone);
     let from = args.paths.first().map_or_else(|| "editor".to_owned(), |path| path.display().to_string());
-    let court = Court {
+    let court = ProofContext {
         oracle: &oracle,
         others: &[],
-        sound: Sound { known: &sound, unasked: &unasked },
+        sound: CompilingPrograms { known: &sound, unasked: &unasked },
         programs: &[],
         published: &[],
         today: clock::day(clock::now().as_secs()),
-        origin: Origin::Learned(from),
+        origin: RuleOrigin::Learned(from),
     };
     let rules: Vec<LearnedRule> = court.rules(&found, &failures, 1);
     passed("proven");
-    let rules = stored::undisproved(store, oracle.release(), target, rules)?;
+    let rules = learning_input::undisproved(store, oracle.release(), target, rules)?;
     passed("held against what compiles");
     let codes = store.add_rules(&rules)?;
-    store.look_at(oracle.release(), &signatures)?;
+    store.set_learned_counts(oracle.release(), &signatures)?;
     for (rule, code) in rules.iter().zip(&codes) {
         writeln!(out, "{code}  {}", rule.plain_sentence())?;
     }
@@ -114,15 +122,20 @@ pub(super) fn run(store: &mut Store, args: &Args, out: &mut impl Write) -> anyho
 
 /// Further programs, many of which compile: the relatives of the failures, kernels that are made up, and all that Triton offers. Without
 /// them what a store with few kernels does not know would pass for wrong.
-fn made_up(oracle: &Oracle, failures: &[learn::Failure], target: Target, seed: u64) -> Vec<Unasked> {
+fn made_up(
+    oracle: &Oracle,
+    failures: &[learn::CompileFailure],
+    target: TritonTarget,
+    seed: u64,
+) -> Vec<UncheckedProgram> {
     let relatives = failures.iter().filter_map(|failure| failure.passing.clone());
     let made = tasks(TASKS, seed).into_iter().map(|task| task.program);
-    let mut programs: Vec<Program> = relatives.chain(made).collect();
+    let mut programs: Vec<KernelProgram> = relatives.chain(made).collect();
     programs.extend(sweep(target.table, SWEPT, seed));
     programs.extend(spelled());
     programs.sort();
     programs.dedup();
-    oracle.share(&programs, |_, program| Unasked::new(program.clone()))
+    oracle.parallel(&programs, |_, program| UncheckedProgram::new(program.clone()))
 }
 
 fn short(path: &str) -> String {

@@ -5,12 +5,12 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use learn::{Evidence, Judgement, Oracle, Parsed, gather, judged};
-use model::api::{Target, Version};
-use rules::learned::{LearnedRule, Releases, State};
+use learn::{Evidence, Oracle, Parsed, RuleAssessment, gather, judged};
+use model::api::{TritonTarget, Version};
+use rules::learned::{LearnedRule, Releases, RuleState};
 use store::Store;
 
-use super::stored;
+use super::learning_input;
 use crate::cli::FOUND;
 
 /// Made-up tasks, and changes of each, that rules are tried on beside what the store holds.
@@ -20,7 +20,7 @@ const SEED: u64 = 11;
 
 /// Arguments of `memory prove`.
 #[derive(Debug, clap::Args)]
-pub(super) struct Args {
+pub(super) struct ProveArgs {
     /// Codes or names of rules; all of your own when left out
     #[arg(value_name = "RULE")]
     which: Vec<String>,
@@ -29,7 +29,7 @@ pub(super) struct Args {
     python: PathBuf,
 }
 
-pub(super) fn run(store: &mut Store, args: &Args, out: &mut impl Write) -> anyhow::Result<ExitCode> {
+pub(super) fn run(store: &mut Store, args: &ProveArgs, out: &mut impl Write) -> anyhow::Result<ExitCode> {
     let mut rules = store.own_rules()?;
     if !args.which.is_empty() {
         let memory = store.memory()?;
@@ -41,20 +41,20 @@ pub(super) fn run(store: &mut Store, args: &Args, out: &mut impl Write) -> anyho
     let oracle = Oracle::start(args.python.clone(), jobs)?;
     let version: Version = oracle.release().parse()?;
     let (mut failures, mut sound) =
-        (stored::failures(store, oracle.release())?, stored::sound(store, oracle.release())?);
+        (learning_input::failures(store, oracle.release())?, learning_input::sound(store, oracle.release())?);
     let made = gather(&oracle, TASKS, CHANGES, SEED);
     failures.extend(made.failures);
     sound.extend(made.passing.iter().map(|program| Parsed::new(&program.text)));
-    let undisproved = stored::undisproved(store, oracle.release(), Target::of(version), rules.clone())?;
-    let evidence = Evidence { failures: &failures, sound: &sound, target: Target::of(version) };
-    let judgements = oracle.share(&rules, |asker, rule| judged(asker, rule, evidence));
+    let undisproved = learning_input::undisproved(store, oracle.release(), TritonTarget::of(version), rules.clone())?;
+    let evidence = Evidence { failures: &failures, sound: &sound, target: TritonTarget::of(version) };
+    let judgements = oracle.parallel(&rules, |asker, rule| judged(asker, rule, evidence));
     let mut is_sound = true;
     for (rule, mut judgement) in rules.iter().zip(judgements) {
-        if judgement.state == State::Promoted && undisproved.iter().all(|one| one.code != rule.code) {
-            judgement.state = State::Demoted;
+        if judgement.state == RuleState::Promoted && undisproved.iter().all(|one| one.code != rule.code) {
+            judgement.state = RuleState::Demoted;
             "it flags a kernel of yours that compiles".clone_into(&mut judgement.why);
         }
-        let Judgement { state, why, failures } = judgement;
+        let RuleAssessment { state, why, failures } = judgement;
         writeln!(
             out,
             "{}  {:9}  {}\n    {}",
@@ -63,7 +63,7 @@ pub(super) fn run(store: &mut Store, args: &Args, out: &mut impl Write) -> anyho
             rule.plain_sentence(),
             why.replace('\n', "\n    ")
         )?;
-        is_sound &= state == State::Promoted;
+        is_sound &= state == RuleState::Promoted;
         if rule.is_own() {
             store.change_rule(&rule.code, |rule| settle(rule, state, failures, version))?;
         }
@@ -72,14 +72,14 @@ pub(super) fn run(store: &mut Store, args: &Args, out: &mut impl Write) -> anyho
 }
 
 /// Writes down what a trial on a release has said.
-fn settle(rule: &mut LearnedRule, state: State, failures: u32, version: Version) {
+fn settle(rule: &mut LearnedRule, state: RuleState, failures: u32, version: Version) {
     rule.state = state;
     rule.failures = rule.failures.max(failures);
     if !rule.triton.tried.contains(&version) {
         rule.triton.tried.push(version);
         rule.triton.tried.sort_unstable();
     }
-    if state == State::Promoted {
+    if state == RuleState::Promoted {
         let Releases { since, until, .. } = &mut rule.triton;
         *since = Some(since.map_or(version, |since| since.min(version)));
         *until = until.filter(|until| *until >= version);

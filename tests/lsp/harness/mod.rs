@@ -11,7 +11,7 @@ use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
 use judge::{Device, Devices};
-use runtime::python::environment::{Environment, Origin};
+use runtime::python::environment::{InterpreterOrigin, PythonEnvironment};
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
 use warpsmith::server::Tools;
@@ -369,9 +369,9 @@ pub(crate) fn codes(diagnostics: &[Value]) -> Vec<&str> {
 /// A machine with a GPU and a Python, neither of which is used.
 pub(crate) fn machine() -> Tools {
     let device = Device { name: "Test GPU".to_owned(), capability: (9, 0), uuid: String::new() };
-    let environment = Environment {
+    let environment = PythonEnvironment {
         python: PathBuf::from("python-of-the-test"),
-        origin: Origin::Path,
+        origin: InterpreterOrigin::Path,
         site_packages: Vec::new(),
         triton: None,
         release: false,

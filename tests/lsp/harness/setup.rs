@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, mpsc};
 
-use rules::learned::Memory;
+use rules::learned::LearnedRules;
 use serde_json::{Value, json};
 use url::Url;
 use warpsmith::server::Tools;
@@ -114,7 +114,7 @@ impl Setup {
 
     /// Runs the server in this process with these tools. It does not learn.
     pub(crate) fn tools(mut self, tools: Tools) -> Self {
-        let memory = || Memory::empty().clone();
+        let memory = || LearnedRules::empty().clone();
         self.tools = Some(Tools { memory: Arc::new(memory), remember: Arc::new(drop), ..tools });
         self
     }

@@ -33,13 +33,13 @@ with zipfile.ZipFile(sys.argv[1]) as wheel:
 
 /// Arguments of `cargo xtask api`.
 #[derive(clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct ApiArgs {
     /// Releases to read, such as 3.6.0; those that have a table when none is named.
     releases: Vec<Version>,
 }
 
 /// Writes the tables.
-pub(crate) fn run(root: &Path, args: &Args) -> Result<()> {
+pub(crate) fn run(root: &Path, args: &ApiArgs) -> Result<()> {
     let releases = if args.releases.is_empty() { Table::versions() } else { &args.releases };
     for &version in releases {
         let sources = sources(root, version)?;

@@ -7,14 +7,14 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
-use rules::learned::{LearnedRule, Memory, State};
+use rules::learned::{LearnedRule, LearnedRules, RuleState};
 use warpsmith::cli;
 
 use crate::{picture, vscode};
 
 /// What to do with the files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Mode {
+pub(crate) enum FileMode {
     /// Bring them up to date.
     Write,
     /// Fail, naming those that are not.
@@ -33,7 +33,7 @@ const PAGE_STYLE: &str = "crates/search/src/report/page.css";
 /// The command whose output is the README's picture. The version is named so that it is the same on every machine.
 const PICTURED: [&str; 6] = ["check", "examples/mistakes.py", "--triton-version", "3.6.0", "--color", "always"];
 
-pub(crate) fn run(root: &Path, mode: Mode) -> anyhow::Result<()> {
+pub(crate) fn run(root: &Path, mode: FileMode) -> anyhow::Result<()> {
     let wanted = files(root)?;
     let mut stale: Vec<PathBuf> =
         wanted.iter().filter(|(path, text)| !is_fresh(&root.join(path), text)).map(|(path, _)| path.clone()).collect();
@@ -43,7 +43,7 @@ pub(crate) fn run(root: &Path, mode: Mode) -> anyhow::Result<()> {
             stale.push(path);
         }
     }
-    if mode == Mode::Check {
+    if mode == FileMode::Check {
         let names: Vec<_> = stale.iter().map(|path| path.display().to_string()).collect();
         if !names.is_empty() {
             bail!("stale: {}; run `cargo xtask generate`", names.join(", "));
@@ -90,7 +90,7 @@ fn files(root: &Path) -> anyhow::Result<BTreeMap<PathBuf, String>> {
     add("docs/src/skills.md", skills_page());
     // Part of the crate's documentation: where the links of findings lead.
     let signatures = std::fs::read_to_string(root.join("docs/src/signatures.md")).context("docs/src/signatures.md")?;
-    let learned = Memory::shipped().rules().filter(|rule| rule.is_shown()).map(LearnedRule::page);
+    let learned = LearnedRules::shipped().rules().filter(|rule| rule.is_shown()).map(LearnedRule::page);
     let pages = rules::all().iter().map(|rule| rule.declaration.page()).chain(learned).chain([signatures]);
     let pages: Vec<String> = pages.collect();
     // There it is one page with the rules.
@@ -167,10 +167,10 @@ fn rule_table(pages: &str) -> String {
 
 fn learned_table() -> String {
     let mut out = "| code | sentence | Triton | failures | shown |\n|---|---|---|---|---|\n".to_owned();
-    for rule in Memory::shipped().rules() {
+    for rule in LearnedRules::shipped().rules() {
         let shown = match (rule.state, rule.covered_by.is_empty()) {
-            (State::Promoted, true) => "yes".to_owned(),
-            (State::Promoted, false) => format!("by {}", rule.covered_by.join(", ")),
+            (RuleState::Promoted, true) => "yes".to_owned(),
+            (RuleState::Promoted, false) => format!("by {}", rule.covered_by.join(", ")),
             (state, _) => state.name().to_owned(),
         };
         let sentence = rule.plain_sentence().replace('|', "\\|");

@@ -9,7 +9,7 @@ use std::path::Path;
 
 use anyhow::Context;
 use clap::Parser;
-use files::Mode;
+use files::FileMode;
 
 /// Writes what is made from the code
 #[derive(Parser)]
@@ -21,14 +21,14 @@ enum Chore {
         check: bool,
     },
     /// The tables of `config/api/`
-    Api(api::Args),
+    Api(api::ApiArgs),
 }
 
 fn main() -> anyhow::Result<()> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).context("this lies in the repository")?;
     std::env::set_current_dir(root)?;
     match Chore::parse() {
-        Chore::Files { check } => files::run(root, if check { Mode::Check } else { Mode::Write }),
+        Chore::Files { check } => files::run(root, if check { FileMode::Check } else { FileMode::Write }),
         Chore::Api(args) => api::run(root, &args),
     }
 }

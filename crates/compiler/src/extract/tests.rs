@@ -1,16 +1,16 @@
 use std::path::{Path, PathBuf};
 
-use model::kernel::{File as Linked, Target};
+use model::kernel::{ImportTarget, ImportedFile};
 
 use super::*;
 
 fn extracted(text: &str, others: &[(&str, &str)], kernel: &str) -> Result<Vec<Extracted>, Vec<String>> {
-    let files: HashMap<String, Arc<Linked>> = others
+    let files: HashMap<String, Arc<ImportedFile>> = others
         .iter()
         .map(|(name, text)| {
             let source = Source::parse(*text);
             let module = Module::build_whole(&source);
-            let linked = Linked { path: PathBuf::from(name), text: Arc::clone(source.text()), module };
+            let linked = ImportedFile { path: PathBuf::from(name), text: Arc::clone(source.text()), module };
             ((*name).to_owned(), Arc::new(linked))
         })
         .collect();
@@ -18,7 +18,7 @@ fn extracted(text: &str, others: &[(&str, &str)], kernel: &str) -> Result<Vec<Ex
     let mut module = Module::build(&source);
     let links = Links::follow(&module, Path::new("k"), &mut |_, import| {
         let (file, member) = import.split_once('.').map_or((import, None), |(file, name)| (file, Some(name)));
-        Some(Target { file: Arc::clone(files.get(file)?), member: member.map(str::to_owned) })
+        Some(ImportTarget { file: Arc::clone(files.get(file)?), member: member.map(str::to_owned) })
     });
     module.link(Arc::new(links));
     extract(&source, &module, module.kernels.iter().find(|found| found.name == kernel).unwrap())

@@ -10,7 +10,7 @@ use super::{Frame, Origin, Row, number, quoted, unescaped};
 const DEEP: usize = 64;
 
 /// A location of `.loc`: file number, line, column.
-type Place = (u32, u32, u32);
+type LocDirective = (u32, u32, u32);
 
 /// The lines of PTX or AMDGCN assembly, without debug sections.
 pub(super) fn rows(text: &str) -> Vec<Row<'_>> {
@@ -58,7 +58,7 @@ fn file(line: &str) -> Option<(u32, Rc<str>)> {
 struct Places {
     files: HashMap<u32, Rc<str>>,
     /// The call site of the code that was last inlined at each location.
-    callers: HashMap<Place, Place>,
+    callers: HashMap<LocDirective, LocDirective>,
 }
 
 impl Places {
@@ -84,7 +84,7 @@ impl Places {
         Some(frames.into())
     }
 
-    fn frame(&self, (file, line, _): Place) -> Option<Frame> {
+    fn frame(&self, (file, line, _): LocDirective) -> Option<Frame> {
         Some(Frame { file: Rc::clone(self.files.get(&file)?), line }).filter(|_| line > 0)
     }
 
@@ -101,7 +101,7 @@ impl Places {
 }
 
 /// Parses three numbers, and returns the rest after them.
-fn place(text: &str) -> Option<(Place, &str)> {
+fn place(text: &str) -> Option<(LocDirective, &str)> {
     let (file, rest) = number(text.trim_start())?;
     let (line, rest) = number(rest.trim_start())?;
     let (column, rest) = number(rest.trim_start())?;

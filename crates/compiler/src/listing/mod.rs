@@ -12,11 +12,11 @@ use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use super::question::Device;
+use super::question::CompileTarget;
 
 /// A stage of compilation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stage {
+pub enum CompilerStage {
     /// Triton's intermediate representation without layouts (TTIR).
     Ttir,
     /// Triton's GPU representation, with the layouts of tensors over threads (TTGIR).
@@ -31,7 +31,7 @@ pub enum Stage {
     Amdgcn,
 }
 
-impl Stage {
+impl CompilerStage {
     /// All stages in the order of compilation.
     pub const ALL: [Self; 6] = [Self::Ttir, Self::Ttgir, Self::Llir, Self::Ptx, Self::Sass, Self::Amdgcn];
 
@@ -56,7 +56,7 @@ impl Stage {
 
     /// Whether compilation for a device has this stage.
     #[must_use]
-    pub fn is_of(self, device: &Device) -> bool {
+    pub fn is_of(self, device: &CompileTarget) -> bool {
         match self {
             Self::Ttir | Self::Ttgir | Self::Llir => true,
             Self::Ptx | Self::Sass => device.backend == "cuda",
@@ -100,12 +100,12 @@ pub type Sources = [(String, Arc<str>)];
 
 /// The text of a stage, with a comment that quotes the source line above the lines that come from it.
 #[must_use]
-pub fn annotated(stage: Stage, text: &str, sources: &Sources) -> String {
+pub fn annotated(stage: CompilerStage, text: &str, sources: &Sources) -> String {
     let rows = match stage {
-        Stage::Ttir | Stage::Ttgir => mlir::rows(text),
-        Stage::Llir => llvm::rows(text),
-        Stage::Ptx | Stage::Amdgcn => assembly::rows(text),
-        Stage::Sass => assembly::sass_rows(text),
+        CompilerStage::Ttir | CompilerStage::Ttgir => mlir::rows(text),
+        CompilerStage::Llir => llvm::rows(text),
+        CompilerStage::Ptx | CompilerStage::Amdgcn => assembly::rows(text),
+        CompilerStage::Sass => assembly::sass_rows(text),
     };
     let mut labels = Labels::new(sources);
     let (mut whole, mut present) = (String::with_capacity(text.len()), None);

@@ -10,7 +10,7 @@ fn sources() -> Vec<(String, Arc<str>)> {
     ]
 }
 
-fn shown(stage: Stage, text: &str) -> Vec<String> {
+fn shown(stage: CompilerStage, text: &str) -> Vec<String> {
     annotated(stage, text, &sources()).lines().map(str::to_owned).collect()
 }
 
@@ -61,7 +61,7 @@ module {
     tt.return
   }
 }"#;
-    assert_eq!(shown(Stage::Ttir, text), expected.lines().collect::<Vec<_>>());
+    assert_eq!(shown(CompilerStage::Ttir, text), expected.lines().collect::<Vec<_>>());
 }
 
 #[test]
@@ -111,7 +111,7 @@ $L__BB0_1:
 \t// helpers.py:1: def half(x): (called at k.py:7)
 \tret;
 }";
-    assert_eq!(shown(Stage::Ptx, text), expected.lines().collect::<Vec<_>>());
+    assert_eq!(shown(CompilerStage::Ptx, text), expected.lines().collect::<Vec<_>>());
 }
 
 #[test]
@@ -127,7 +127,7 @@ fn machine_code_stands_below_its_lines() {
 "#;
     let indent = "        ";
     assert_eq!(
-        shown(Stage::Sass, text),
+        shown(CompilerStage::Sass, text),
         [
             ".text.k:".to_owned(),
             format!("{indent}// helpers.py:2: return x / 2 (called at k.py:5)"),
@@ -172,7 +172,7 @@ define ptx_kernel void @k(ptr addrspace(1) %0) local_unnamed_addr #0 {
 
 !llvm.module.flags = !{!2}
 !2 = !{i32 2, !"Debug Info Version", i32 3}"#;
-    assert_eq!(shown(Stage::Llir, text), expected.lines().collect::<Vec<_>>());
+    assert_eq!(shown(CompilerStage::Llir, text), expected.lines().collect::<Vec<_>>());
 }
 
 #[test]
@@ -180,11 +180,11 @@ fn what_is_no_such_text_is_left_as_it_is() {
     for text in
         ["", "} loc(", "#loc1 = loc(#loc1)\nx loc(#loc1)", "x loc(\"a", "\t.loc 1 2", "!7 = !7\nx, !dbg !7", "}\n}\n{"]
     {
-        for stage in Stage::ALL {
+        for stage in CompilerStage::ALL {
             let shown = annotated(stage, text, &sources());
             assert!(shown.len() <= text.len() + 1, "{text} {shown}");
         }
     }
     let nested = "callsite(".repeat(10_000);
-    assert_eq!(shown(Stage::Ttgir, &format!("x loc({nested}unknown)")).len(), 1);
+    assert_eq!(shown(CompilerStage::Ttgir, &format!("x loc({nested}unknown)")).len(), 1);
 }

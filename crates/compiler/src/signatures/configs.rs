@@ -9,8 +9,8 @@ use model::kernel::ast::{Expr, ExprKind};
 use model::kernel::{Kernel, Module};
 
 use super::constant::Constant;
-use super::launched::of_top_level;
-use super::variants::{OPTIONS, Values};
+use super::launch_parameters::of_top_level;
+use super::variants::{ConstantBindings, OPTIONS};
 
 /// The greatest number of configurations that are read from one comprehension.
 const MAX: usize = 1024;
@@ -68,7 +68,13 @@ pub(super) fn of(module: &Module, kernel: &Kernel, tuner: &Tuner<'_>, stages: i6
     found
 }
 
-fn setup(module: &Module, kernel: &Kernel, template: &Template<'_>, values: &Values, stages: i64) -> Option<Setup> {
+fn setup(
+    module: &Module,
+    kernel: &Kernel,
+    template: &Template<'_>,
+    values: &ConstantBindings,
+    stages: i64,
+) -> Option<Setup> {
     let mut options = BTreeMap::from([("num_warps".to_owned(), 4), ("num_stages".to_owned(), stages)]);
     let mut label = Vec::new();
     let (mut meta, mut is_sure) = (BTreeMap::new(), template.is_sure);
@@ -108,8 +114,8 @@ fn setup(module: &Module, kernel: &Kernel, template: &Template<'_>, values: &Val
 }
 
 /// The values of names in each iteration of the comprehensions around a configuration; one iteration without any.
-fn rounds(module: &Module, template: &Template<'_>) -> Option<Vec<Values>> {
-    let mut rounds = vec![Values::new()];
+fn rounds(module: &Module, template: &Template<'_>) -> Option<Vec<ConstantBindings>> {
+    let mut rounds = vec![ConstantBindings::new()];
     for (target, iter) in &template.clauses {
         let mut next = Vec::new();
         for round in &rounds {
@@ -128,7 +134,7 @@ fn rounds(module: &Module, template: &Template<'_>) -> Option<Vec<Values>> {
 }
 
 /// Binds a name, or the names of a tuple.
-fn bind(target: &Expr, value: Constant, values: &mut Values) -> Option<()> {
+fn bind(target: &Expr, value: Constant, values: &mut ConstantBindings) -> Option<()> {
     match (&target.kind, value) {
         (ExprKind::Name(name), value) => _ = values.insert(name.clone(), value),
         (ExprKind::Tuple(names) | ExprKind::List(names), Constant::Tuple(parts)) if names.len() == parts.len() => {
@@ -140,7 +146,7 @@ fn bind(target: &Expr, value: Constant, values: &mut Values) -> Option<()> {
 }
 
 /// The items over which a clause iterates.
-fn items(module: &Module, iter: &Expr, values: &Values) -> Option<Vec<Constant>> {
+fn items(module: &Module, iter: &Expr, values: &ConstantBindings) -> Option<Vec<Constant>> {
     let iter =
         iter.as_name().filter(|name| !values.contains_key(*name)).and_then(|name| global(module, name)).unwrap_or(iter);
     if let Some(call) = iter.as_call().filter(|call| call.func.as_name() == Some("range")) {

@@ -2,8 +2,8 @@
 
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
-use model::analysis::types::dtype::Number;
-use model::analysis::types::{Const, Element};
+use model::analysis::types::dtype::Dtype;
+use model::analysis::types::{Const, LaneType};
 use model::kernel::Module;
 use model::kernel::ast::{Expr, ExprKind};
 use model::syntax::Source;
@@ -64,7 +64,7 @@ impl Constant {
 
     /// A dtype.
     #[must_use]
-    pub fn dtype(number: Number) -> Self {
+    pub fn dtype(number: Dtype) -> Self {
         Self::Dtype(number.member())
     }
 
@@ -76,7 +76,7 @@ impl Constant {
             Const::Int(value) => Self::integer(*value),
             Const::Float(value) => Self::float(*value),
             Const::Str(text) => Some(Self::Str(text.to_string())),
-            Const::Type(Element::Number(number)) => Some(Self::dtype(*number)),
+            Const::Type(LaneType::Number(number)) => Some(Self::dtype(*number)),
             Const::Type(_) | Const::Unknown | Const::Symbol(_) | Const::Object => None,
         }
     }
@@ -108,7 +108,7 @@ impl Constant {
                 let path = expr.dotted()?;
                 let (name, before) = path.split_last()?;
                 matches!(before, ["tl" | "torch" | "language"] | [_, "language"])
-                    .then(|| Number::of_torch(name))?
+                    .then(|| Dtype::of_torch(name))?
                     .map(Self::dtype)
             }
             ExprKind::Call(call) => {

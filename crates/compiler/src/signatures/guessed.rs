@@ -5,9 +5,9 @@ use std::collections::HashMap;
 use model::kernel::{Module, Param};
 
 use super::constant::Constant;
-use super::launched::{self, Site};
-use super::usage::{Reader, Usage};
-use super::{Given, Givens, Launching, annotated, names};
+use super::launch_parameters::{self, LaunchGivens};
+use super::usage::{ParameterUsage, UsageReader};
+use super::{Given, Givens, Launching, annotated, parameter_names};
 
 /// A rule to fill in unknown parameters.
 #[derive(Clone, Copy, Debug)]
@@ -46,24 +46,24 @@ const MODES: &[Mode] = &[
 /// The guessed signatures of a kernel. There are none if a parameter cannot be guessed, or for functions that only
 /// other kernels can call, because their arguments may be tiles.
 pub(super) fn all(module: &Module, launch: &Launching<'_>, known: &[Givens]) -> Vec<Givens> {
-    let usage = Reader::new(module).of(launch.kernel);
+    let usage = UsageReader::new(module).of(launch.kernel);
     if !usage.others.is_empty() {
         return Vec::new();
     }
-    let mut sites = launched::sites(module, launch);
+    let mut sites = launch_parameters::sites(module, launch);
     let is_tuned =
         launch.kernel.autotune.is_some() || launch.kernel.heuristics.as_ref().is_none_or(|all| !all.is_empty());
     if sites.is_empty() && known.is_empty() && !is_tuned && usage.pointers.is_empty() {
         return Vec::new();
     }
     if sites.is_empty() {
-        sites.push(Site::default());
+        sites.push(LaunchGivens::default());
     }
     for (at, known) in known.iter().enumerate() {
         let site = at % sites.len();
         sites[site].givens.extend(known.clone());
     }
-    let text = Text { module, launch, usage: &usage, tuned: launched::tuned(module, launch) };
+    let text = Text { module, launch, usage: &usage, tuned: launch_parameters::tuned(module, launch) };
     // Every launch is used with the likeliest mode, then all modes with one launch each.
     let first = sites.iter().take(4).map(|site| text.filled(site, MODES[0]));
     let rest = MODES.iter().enumerate().map(|(at, &mode)| text.filled(&sites[at / 2 % sites.len()], mode));
@@ -73,12 +73,12 @@ pub(super) fn all(module: &Module, launch: &Launching<'_>, known: &[Givens]) -> 
 struct Text<'r, 'a> {
     module: &'a Module,
     launch: &'r Launching<'r>,
-    usage: &'r Usage<'a>,
+    usage: &'r ParameterUsage<'a>,
     tuned: HashMap<String, Constant>,
 }
 
 impl Text<'_, '_> {
-    fn filled(&self, site: &Site, mode: Mode) -> Givens {
+    fn filled(&self, site: &LaunchGivens, mode: Mode) -> Givens {
         let given = |param: &Param| {
             if let Some(known) = site.givens.get(&param.name) {
                 known.clone()
@@ -91,7 +91,7 @@ impl Text<'_, '_> {
         self.launch.kernel.params.iter().map(|param| (param.name.clone(), given(param))).collect()
     }
 
-    fn constant(&self, param: &Param, site: &Site, mode: Mode) -> Constant {
+    fn constant(&self, param: &Param, site: &LaunchGivens, mode: Mode) -> Constant {
         let name = param.name.as_str();
         if let Some(strings) = self.usage.strings.get(name).filter(|strings| !strings.is_empty()) {
             return Constant::Str(strings[mode.choice % strings.len()].to_owned());
@@ -100,9 +100,10 @@ impl Text<'_, '_> {
             return Constant::Int(numbers[mode.choice % numbers.len()]);
         }
         let default = param.default.as_ref();
-        let default = default.and_then(|default| launched::of_top_level(self.module, default, &HashMap::new()));
-        let is_dtype = names::is_dtype(name) || self.usage.dtypes.contains(name);
-        let is_flag = self.usage.flags.contains(name) || names::is_flag(name) || site.flags.contains(name);
+        let default =
+            default.and_then(|default| launch_parameters::of_top_level(self.module, default, &HashMap::new()));
+        let is_dtype = parameter_names::is_dtype(name) || self.usage.dtypes.contains(name);
+        let is_flag = self.usage.flags.contains(name) || parameter_names::is_flag(name) || site.flags.contains(name);
         let is_number = matches!(default, Some(Constant::Int(_)));
         if is_flag && !is_number && !is_dtype || matches!(default, Some(Constant::Bool(_))) {
             return Constant::Bool(mode.flag);
@@ -110,7 +111,7 @@ impl Text<'_, '_> {
         if let Some(value) = self.tuned.get(name).filter(|_| mode.is_tuned) {
             return value.clone();
         }
-        let size = names::size(name);
+        let size = parameter_names::size(name);
         if let (Some(default), true) = (default, mode.is_tuned && size.is_none()) {
             return default;
         }
@@ -121,20 +122,20 @@ impl Text<'_, '_> {
                 _ => "bfloat16",
             });
         }
-        let is_block = names::is_block(name);
+        let is_block = parameter_names::is_block(name);
         if !mode.is_tuned && (is_block || size.is_some()) {
-            return Constant::Int(names::other_size(name));
+            return Constant::Int(parameter_names::other_size(name));
         }
         match size {
             Some(size) => Constant::Int(size),
             None if is_block => Constant::Int(64),
-            None if names::is_small(name) => Constant::Int(4),
-            None if names::is_fraction(name) => Constant::Float(0.5),
+            None if parameter_names::is_small(name) => Constant::Int(4),
+            None if parameter_names::is_fraction(name) => Constant::Float(0.5),
             None => Constant::Int(16),
         }
     }
 
-    fn at_run_time(&self, param: &Param, site: &Site, mode: Mode) -> Given {
+    fn at_run_time(&self, param: &Param, site: &LaunchGivens, mode: Mode) -> Given {
         let name = param.name.as_str();
         if self.usage.pointers.contains(name) || site.tensors.contains(name) {
             return self.launch.pointer(param, self.element(name, mode));
@@ -144,7 +145,7 @@ impl Text<'_, '_> {
             None if site.flags.contains(name) => "i1",
             None if self.usage.whole.contains(name) => "i32",
             None if is_python_float(param) => "fp32",
-            None if !names::is_fraction(name) => "i32",
+            None if !parameter_names::is_fraction(name) => "i32",
             None => "fp32",
         };
         Given::Type(kind.to_owned(), false)
@@ -156,12 +157,12 @@ impl Text<'_, '_> {
             return "i64";
         }
         let is_used = self.usage.indices.contains(name);
-        let is_index = is_used || names::is_index(name) && !self.usage.floats.contains(name);
+        let is_index = is_used || parameter_names::is_index(name) && !self.usage.floats.contains(name);
         match mode.element {
-            None if names::is_mask(name) && !is_used => "i1",
-            None if is_index && names::is_wide_index(name) => "i64",
+            None if parameter_names::is_mask(name) && !is_used => "i1",
+            None if is_index && parameter_names::is_wide_index(name) => "i64",
             _ if is_index => "i32",
-            None if names::is_precise(name) => "fp32",
+            None if parameter_names::is_precise(name) => "fp32",
             None => "bf16",
             Some(element) => element,
         }

@@ -2,13 +2,13 @@
 //! parameters. The best are written in a comment or were recorded when the program ran; without these, they are guessed
 //! from the text of the file.
 
-mod certain;
 mod configs;
 mod constant;
+mod expression_parts;
 mod guessed;
-mod launched;
-mod names;
-mod parts;
+mod launch_evidence;
+mod launch_parameters;
+mod parameter_names;
 mod usage;
 mod variants;
 
@@ -20,7 +20,7 @@ pub(super) use configs::usual_stages;
 pub use constant::Constant;
 pub use variants::{Variant, Variants, certain_variants, guessed_variants};
 
-use model::analysis::types::dtype::Number;
+use model::analysis::types::dtype::Dtype;
 use model::kernel::ast::ExprKind;
 use model::kernel::{Kernel, Module, Param};
 
@@ -37,13 +37,13 @@ pub struct Guess {
     /// The run-time parameters that Triton specializes as multiples of 16.
     pub aligned: Vec<String>,
     /// The source of the signature.
-    pub certainty: Certainty,
+    pub certainty: GuessOrigin,
 }
 
 /// The source of a [`Guess`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Certainty {
+pub enum GuessOrigin {
     /// A comment gives the signature: an error under it is an error of the program.
     Written,
     /// The signature was recorded when the program ran: an error under it is an error of the program.
@@ -52,7 +52,7 @@ pub enum Certainty {
     Guessed,
 }
 
-/// The signatures to lower `kernel` of the file `text` with, best first. All of them are [`Certainty::Guessed`] or
+/// The signatures to lower `kernel` of the file `text` with, best first. All of them are [`GuessOrigin::Guessed`] or
 /// none.
 #[must_use]
 pub fn guesses(module: &Module, kernel: &Kernel, text: &str) -> Vec<Guess> {
@@ -60,9 +60,9 @@ pub fn guesses(module: &Module, kernel: &Kernel, text: &str) -> Vec<Guess> {
         return Vec::new();
     }
     let launch = Launching::of(kernel);
-    let certain = certain::all(module, &launch, text);
+    let certain = launch_evidence::all(module, &launch, text);
     let found = if certain.complete.is_empty() {
-        guessed::all(module, &launch, &certain.partial).into_iter().map(|given| (Certainty::Guessed, given)).collect()
+        guessed::all(module, &launch, &certain.partial).into_iter().map(|given| (GuessOrigin::Guessed, given)).collect()
     } else {
         certain.complete
     };
@@ -88,7 +88,7 @@ enum Given {
 /// The types and values of parameters, by name.
 type Givens = BTreeMap<String, Given>;
 
-fn guess(certainty: Certainty, givens: Givens) -> Guess {
+fn guess(certainty: GuessOrigin, givens: Givens) -> Guess {
     let mut guess = Guess { signature: BTreeMap::new(), constexprs: BTreeMap::new(), aligned: Vec::new(), certainty };
     for (name, given) in givens {
         match given {
@@ -167,8 +167,8 @@ fn integer_word(value: i128) -> Option<&'static str> {
 fn annotated(param: &Param) -> Option<String> {
     let annotation = param.annotation.as_ref()?;
     match &annotation.kind {
-        ExprKind::Str(text) => Number::of_signature(text).map(|number| number.signature().to_owned()),
-        _ => Number::of_member(annotation.dotted()?.last()?).map(|number| number.signature().to_owned()),
+        ExprKind::Str(text) => Dtype::of_signature(text).map(|number| number.signature().to_owned()),
+        _ => Dtype::of_member(annotation.dotted()?.last()?).map(|number| number.signature().to_owned()),
     }
 }
 

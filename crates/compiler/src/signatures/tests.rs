@@ -2,7 +2,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use model::kernel::{File, Links, Passed, RecordedLaunch, Target};
+use model::kernel::{ImportTarget, ImportedFile, Links, RecordedArgument, RecordedLaunch};
 use model::syntax::Source;
 
 use super::*;
@@ -38,7 +38,7 @@ fn a_comment_is_taken_as_it_stands() {
          M: tl.constexpr, C: tl.constexpr = 3): pass\n",
     );
     let [only] = all.as_slice() else { panic!("{all:?}") };
-    assert_eq!(only.certainty, Certainty::Written);
+    assert_eq!(only.certainty, GuessOrigin::Written);
     assert_eq!(
         shown(only),
         r#"big: i64, d: tensordesc<fp16[64, 32]>, f: fp32, kept: i32, m: i32, n: i32, x: *fp16, y: *ki64, B=64, C=3, "#
@@ -52,9 +52,9 @@ fn a_comment_is_taken_as_it_stands() {
 fn what_a_comment_leaves_out_is_guessed() {
     let text = |comment: &str| format!("{comment}@triton.jit\ndef k(x, n, B: tl.constexpr):\n    tl.store(x + n, 1)\n");
     let all = found(&text("# warpsmith: signature x=*fp64\n"));
-    assert!(all.len() > 1 || all[0].certainty == Certainty::Guessed);
+    assert!(all.len() > 1 || all[0].certainty == GuessOrigin::Guessed);
     assert!(
-        all.iter().all(|guess| guess.certainty == Certainty::Guessed && guess.signature["x"] == "*fp64"),
+        all.iter().all(|guess| guess.certainty == GuessOrigin::Guessed && guess.signature["x"] == "*fp64"),
         "{all:?}"
     );
     assert!(found(&text("")).iter().all(|guess| guess.signature["x"] != "*fp64"));
@@ -69,7 +69,7 @@ def k(n, m, o, B: tl.constexpr): pass
 ",
     );
     let first = &all[0];
-    assert_eq!((first.certainty, shown(first).as_str()), (Certainty::Guessed, "m: i32, n: i32, B=2, o=1"));
+    assert_eq!((first.certainty, shown(first).as_str()), (GuessOrigin::Guessed, "m: i32, n: i32, B=2, o=1"));
 }
 
 #[test]
@@ -81,15 +81,15 @@ fn recorded_launches_come_with_each_configuration() {
     );
     let passed = |pointer| {
         let values = [
-            ("x", Passed::Pointer(pointer)),
-            ("n", Passed::Integer(96)),
-            ("m", Passed::Integer(96)),
-            ("one", Passed::Integer(1)),
-            ("w", Passed::Integer(1 << 40)),
-            ("u", Passed::Integer((1 << 63) + 1)),
-            ("on", Passed::Bool(true)),
-            ("s", Passed::Float(0.5)),
-            ("p", Passed::None),
+            ("x", RecordedArgument::Pointer(pointer)),
+            ("n", RecordedArgument::Integer(96)),
+            ("m", RecordedArgument::Integer(96)),
+            ("one", RecordedArgument::Integer(1)),
+            ("w", RecordedArgument::Integer(1 << 40)),
+            ("u", RecordedArgument::Integer((1 << 63) + 1)),
+            ("on", RecordedArgument::Bool(true)),
+            ("s", RecordedArgument::Float(0.5)),
+            ("p", RecordedArgument::None),
         ];
         values.into_iter().map(|(name, value)| (name.to_owned(), value)).collect::<Vec<_>>()
     };
@@ -100,13 +100,13 @@ fn recorded_launches_come_with_each_configuration() {
     let expected =
         |block| format!("m: i32, n: i32, on: i1, s: fp32, u: u64, w: i64, x: *bf16, B={block}, one=1, p=null");
     assert_eq!(all.iter().map(shown).collect::<Vec<_>>(), [expected(64), expected(128)]);
-    assert!(all.iter().all(|guess| guess.certainty == Certainty::Recorded));
+    assert!(all.iter().all(|guess| guess.certainty == GuessOrigin::Recorded));
     assert_eq!(all[0].aligned, ["n", "w", "x"]);
 
     // Elements that kernels do not know: the rest is still a hint.
     module.observe([launch(passed(None))].into());
     let all = kernel(&module);
-    assert!(!all.is_empty() && all.iter().all(|guess| guess.certainty == Certainty::Guessed));
+    assert!(!all.is_empty() && all.iter().all(|guess| guess.certainty == GuessOrigin::Guessed));
     assert!(all.iter().all(|guess| guess.signature["w"] == "i64"));
 }
 
@@ -126,7 +126,7 @@ USE=a is not None, N=x.shape[1])
 ",
     );
     let first = &all[0];
-    assert_eq!(first.certainty, Certainty::Guessed);
+    assert_eq!(first.certainty, GuessOrigin::Guessed);
     assert_eq!(
         shown(first),
         r#"eps: fp32, n: i32, scale: fp32, step: i32, stride: i32, x: *fp16, y: *i64, z: *u8, ACT="silu", B=128, N=64, USE=true, bias=null"#
@@ -257,13 +257,16 @@ fn helpers_are_looked_into_in_all_files() {
     let helpers = "import triton\nimport triton.language as tl\n\n@triton.jit\ndef f(p, q, on, d):\n    g(p, q)\n    if on:\n        \
                    tl.store(p, 1)\n    elif d == 'x':\n        pass\n\n@triton.jit\ndef g(p, q):\n    tl.load(p + tl.load(q))\n";
     let source = Source::parse(helpers);
-    let linked =
-        File { path: PathBuf::from("ops"), text: Arc::clone(source.text()), module: Module::build_whole(&source) };
+    let linked = ImportedFile {
+        path: PathBuf::from("ops"),
+        text: Arc::clone(source.text()),
+        module: Module::build_whole(&source),
+    };
     let files = HashMap::from([("ops.f", Arc::new(linked))]);
     let mut module = Module::build(&Source::parse(text.as_str()));
     let links = Links::follow(&module, Path::new("k"), &mut |_, import| {
         let member = import.split('.').next_back().map(str::to_owned);
-        Some(Target { file: Arc::clone(files.get(import)?), member })
+        Some(ImportTarget { file: Arc::clone(files.get(import)?), member })
     });
     module.link(Arc::new(links));
     let all = guesses(&module, module.kernel("k").unwrap(), &text);

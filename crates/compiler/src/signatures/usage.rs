@@ -7,17 +7,17 @@ use std::rc::Rc;
 use model::kernel::ast::{Call, Expr, ExprKind, Stmt, StmtKind, argument, walk_statements};
 use model::kernel::{Kernel, Link, Module};
 
-use super::parts::{Assigned, last_name};
+use super::expression_parts::{Assigned, last_name};
 
 /// The greatest depth to which names and calls are followed.
 const DEEP: usize = 32;
 
 /// A kernel: the index of its file in [`Links`](model::kernel::Links), and its index in the file.
-type Place = (Option<usize>, usize);
+type KernelLocation = (Option<usize>, usize);
 
 /// The uses of the parameters of a kernel.
 #[derive(Debug, Default)]
-pub(super) struct Usage<'a> {
+pub(super) struct ParameterUsage<'a> {
     /// Parameters from which the addresses of loads and stores start.
     pub(super) pointers: BTreeSet<&'a str>,
     /// Pointers to values that become part of an address or the bound of a loop.
@@ -42,25 +42,25 @@ pub(super) struct Usage<'a> {
 
 /// The analysis of kernels, which analyzes each kernel once.
 #[derive(Debug)]
-pub(super) struct Reader<'a> {
+pub(super) struct UsageReader<'a> {
     module: &'a Module,
-    known: HashMap<Place, Rc<Usage<'a>>>,
+    known: HashMap<KernelLocation, Rc<ParameterUsage<'a>>>,
     /// The depth of nested calls that are being analyzed.
     depth: usize,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> UsageReader<'a> {
     pub(super) fn new(module: &'a Module) -> Self {
         Self { module, known: HashMap::new(), depth: 0 }
     }
 
     /// The uses of parameters in a kernel of the file itself.
-    pub(super) fn of(&mut self, kernel: &Kernel) -> Rc<Usage<'a>> {
+    pub(super) fn of(&mut self, kernel: &Kernel) -> Rc<ParameterUsage<'a>> {
         let index = self.module.kernels.iter().position(|known| known.span == kernel.span);
         index.map_or_else(Rc::default, |index| self.at((None, index)))
     }
 
-    fn at(&mut self, place: Place) -> Rc<Usage<'a>> {
+    fn at(&mut self, place: KernelLocation) -> Rc<ParameterUsage<'a>> {
         if let Some(known) = self.known.get(&place) {
             return Rc::clone(known);
         }
@@ -88,7 +88,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The kernel to which `func` refers in a file.
-    fn callee(&self, mut at: Option<usize>, func: &Expr) -> Option<Place> {
+    fn callee(&self, mut at: Option<usize>, func: &Expr) -> Option<KernelLocation> {
         let parts = func.dotted()?;
         let (first, mut rest) = parts.split_first()?;
         let mut name: &str = first;
@@ -111,19 +111,19 @@ impl<'a> Reader<'a> {
 }
 
 struct Body<'r, 'a> {
-    reader: &'r mut Reader<'a>,
-    place: Place,
+    reader: &'r mut UsageReader<'a>,
+    place: KernelLocation,
     kernel: &'a Kernel,
     assigned: Assigned<'a>,
-    usage: Usage<'a>,
+    usage: ParameterUsage<'a>,
 }
 
 impl<'r, 'a> Body<'r, 'a> {
-    fn new(reader: &'r mut Reader<'a>, place: Place, kernel: &'a Kernel) -> Self {
-        Self { reader, place, kernel, assigned: Assigned::of(kernel), usage: Usage::default() }
+    fn new(reader: &'r mut UsageReader<'a>, place: KernelLocation, kernel: &'a Kernel) -> Self {
+        Self { reader, place, kernel, assigned: Assigned::of(kernel), usage: ParameterUsage::default() }
     }
 
-    fn read(mut self) -> Usage<'a> {
+    fn read(mut self) -> ParameterUsage<'a> {
         let kernel = self.kernel;
         walk_statements(&kernel.body, &mut |stmt| {
             if let StmtKind::If { .. } | StmtKind::While { .. } = stmt.kind {
@@ -265,7 +265,7 @@ impl<'r, 'a> Body<'r, 'a> {
     }
 
     /// Applies the uses of a helper's parameters to the arguments of its call.
-    fn look_through(&mut self, call: &'a Call, place: Place) {
+    fn look_through(&mut self, call: &'a Call, place: KernelLocation) {
         let Some(callee) = self.reader.file(place.0).and_then(|module| module.kernels.get(place.1)) else { return };
         let usage = self.reader.at(place);
         for (at, param) in callee.params.iter().enumerate() {

@@ -3,15 +3,15 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use model::analysis::launches::{Setting, settings};
-use model::analysis::resources::Certainty as Sure;
+use model::analysis::launches::{LaunchVariant, settings};
+use model::analysis::resources::LaunchCertainty;
 use model::analysis::tuning::Tuner;
 use model::kernel::{Kernel, Module};
 
-use super::certain::{self, Said};
 use super::configs::{self, Setup};
 use super::constant::Constant;
-use super::{Given, Givens, Guess, Launching, guess, launched};
+use super::launch_evidence::{self, LaunchEvidence};
+use super::{Given, Givens, Guess, Launching, guess, launch_parameters};
 
 /// The greatest number of variants that are compiled.
 const MAX: usize = 64;
@@ -32,7 +32,7 @@ pub struct Variant {
     /// The settings that distinguish it from other variants.
     pub setting: String,
     /// How much of it was guessed.
-    pub certainty: Sure,
+    pub certainty: LaunchCertainty,
 }
 
 /// The variants in which a program runs a kernel.
@@ -46,14 +46,14 @@ pub struct Variants {
 
 /// The parameters before configurations and launches.
 struct Base<'a> {
-    certainty: super::Certainty,
+    certainty: super::GuessOrigin,
     known: Givens,
     /// The recorded launch options, if any.
     options: Option<&'a [(String, i64)]>,
 }
 
 impl<'a> Base<'a> {
-    fn of(said: Said<'a>) -> Self {
+    fn of(said: LaunchEvidence<'a>) -> Self {
         let options = said.recorded.map(|recorded| recorded.options.as_slice());
         Self { certainty: said.certainty, known: said.known, options }
     }
@@ -64,7 +64,7 @@ impl<'a> Base<'a> {
 #[must_use]
 pub fn certain_variants(module: &Module, kernel: &Kernel, text: &str, stages: i64) -> Variants {
     let launch = Launching::of(kernel);
-    let said = if kernel.has_error { Vec::new() } else { certain::said(module, &launch, text) };
+    let said = if kernel.has_error { Vec::new() } else { launch_evidence::said(module, &launch, text) };
     of_bases(module, &launch, said.into_iter().map(Base::of).collect(), stages)
 }
 
@@ -77,7 +77,7 @@ pub fn guessed_variants(module: &Module, kernel: &Kernel, guess: &Guess, stages:
     };
     let types = guess.signature.iter().map(typed);
     let values = guess.constexprs.iter().map(|(name, value)| (name.clone(), Given::Constant(value.clone())));
-    let base = Base { certainty: super::Certainty::Guessed, known: types.chain(values).collect(), options: None };
+    let base = Base { certainty: super::GuessOrigin::Guessed, known: types.chain(values).collect(), options: None };
     of_bases(module, &launch, vec![base], stages)
 }
 
@@ -111,7 +111,7 @@ fn of_bases(module: &Module, launch: &Launching<'_>, bases: Vec<Base<'_>>, stage
             _ => found.all.extend(as_launched(module, launch, base, &label)),
         }
     }
-    let is_guessed = distinct.iter().all(|base| base.certainty == super::Certainty::Guessed);
+    let is_guessed = distinct.iter().all(|base| base.certainty == super::GuessOrigin::Guessed);
     let most = if is_guessed { MAX_GUESSED } else { MAX };
     let unread = setups.map_or(0, |setups| setups.unread);
     found.left_out = unread + found.all.len().saturating_sub(most);
@@ -127,7 +127,7 @@ fn with_setup(module: &Module, launch: &Launching<'_>, base: &Base<'_>, setup: &
     // A hook may change the block shape of a descriptor.
     let is_descriptor = |given: &Given| matches!(given, Given::Type(word, _) if word.starts_with("tensordesc"));
     let is_sure = setup.is_sure && !(setup.has_hook && base.known.values().any(is_descriptor));
-    let sure = if is_sure { Sure::Certain } else { Sure::Possible };
+    let sure = if is_sure { LaunchCertainty::Certain } else { LaunchCertainty::Possible };
     variant(module, launch, base, known, setup.options.clone(), setting, sure, Some(setup.config))
 }
 
@@ -137,9 +137,18 @@ fn as_launched(module: &Module, launch: &Launching<'_>, base: &Base<'_>, label: 
     let is_tuned = kernel.autotune.is_some();
     if let Some(options) = base.options.filter(|_| !is_tuned) {
         let seen = options.iter().filter(|(name, _)| OPTIONS.contains(&name.as_str())).cloned().collect();
-        return variant(module, launch, base, base.known.clone(), seen, label.to_owned(), Sure::Certain, None)
-            .into_iter()
-            .collect();
+        return variant(
+            module,
+            launch,
+            base,
+            base.known.clone(),
+            seen,
+            label.to_owned(),
+            LaunchCertainty::Certain,
+            None,
+        )
+        .into_iter()
+        .collect();
     }
     let of_launches = settings(module, kernel);
     let all: Vec<Option<BTreeMap<String, i64>>> = of_launches.iter().map(options).collect();
@@ -148,7 +157,7 @@ fn as_launched(module: &Module, launch: &Launching<'_>, base: &Base<'_>, label: 
     for (setting, options) in of_launches.iter().zip(&all).filter(|(setting, _)| !contradicts(setting, base)) {
         let Some(options) = options else { continue };
         let is_sure = !is_tuned && (are_alike || agrees(setting, base, kernel));
-        let sure = if is_sure { Sure::Certain } else { Sure::Possible };
+        let sure = if is_sure { LaunchCertainty::Certain } else { LaunchCertainty::Possible };
         let label = joined(label, &if are_alike { String::new() } else { listed(options) });
         let new = variant(module, launch, base, base.known.clone(), options.clone(), label, sure, None);
         let is_new = |new: &Variant| found.iter().all(|known| known.options != new.options);
@@ -157,7 +166,16 @@ fn as_launched(module: &Module, launch: &Launching<'_>, base: &Base<'_>, label: 
     if found.is_empty() {
         // No launch is known, so the default options are possible.
         let usual = BTreeMap::new();
-        found.extend(variant(module, launch, base, base.known.clone(), usual, label.to_owned(), Sure::Possible, None));
+        found.extend(variant(
+            module,
+            launch,
+            base,
+            base.known.clone(),
+            usual,
+            label.to_owned(),
+            LaunchCertainty::Possible,
+            None,
+        ));
     }
     found
 }
@@ -170,27 +188,29 @@ fn variant(
     mut known: Givens,
     options: BTreeMap<String, i64>,
     setting: String,
-    sure: Sure,
+    sure: LaunchCertainty,
     config: Option<usize>,
 ) -> Option<Variant> {
     let kernel = launch.kernel;
-    launched::fill_defaults(module, launch, &mut known);
-    let is_guessed = base.certainty == super::Certainty::Guessed;
+    launch_parameters::fill_defaults(module, launch, &mut known);
+    let is_guessed = base.certainty == super::GuessOrigin::Guessed;
     if known.len() != kernel.params.len() {
         return None;
     }
     let is_plain = kernel.plain && kernel.heuristics.as_ref().is_some_and(Vec::is_empty);
     let certainty = match sure {
-        _ if is_guessed => Sure::Guessed,
+        _ if is_guessed => LaunchCertainty::Guessed,
         // Decorators around a kernel may set options, too; recorded launches include these.
-        Sure::Certain if !is_plain && (config.is_some() || base.options.is_none()) => Sure::Possible,
+        LaunchCertainty::Certain if !is_plain && (config.is_some() || base.options.is_none()) => {
+            LaunchCertainty::Possible
+        }
         sure => sure,
     };
     Some(Variant { guess: guess(base.certainty, known), options, config, setting, certainty })
 }
 
 /// The options that a launch certainly has; `None` when one of them is not known.
-fn options(setting: &Setting<'_>) -> Option<BTreeMap<String, i64>> {
+fn options(setting: &LaunchVariant<'_>) -> Option<BTreeMap<String, i64>> {
     const NONE: i128 = i128::MIN;
     let mut found = BTreeMap::new();
     for name in OPTIONS {
@@ -211,7 +231,7 @@ fn integer(base: &Base<'_>, name: &str) -> Option<i128> {
 }
 
 /// Whether a launch passes another value for one of the parameters.
-fn contradicts(setting: &Setting<'_>, base: &Base<'_>) -> bool {
+fn contradicts(setting: &LaunchVariant<'_>, base: &Base<'_>) -> bool {
     base.known.keys().any(|name| match (setting.value(name), integer(base, name)) {
         (Some((passed, _)), Some(known)) => passed != known,
         _ => false,
@@ -219,7 +239,7 @@ fn contradicts(setting: &Setting<'_>, base: &Base<'_>) -> bool {
 }
 
 /// Whether a launch certainly passes the same values for all compile-time parameters.
-fn agrees(setting: &Setting<'_>, base: &Base<'_>, kernel: &Kernel) -> bool {
+fn agrees(setting: &LaunchVariant<'_>, base: &Base<'_>, kernel: &Kernel) -> bool {
     kernel.params.iter().filter(|param| param.constexpr).all(|param| {
         let passed = setting.value(&param.name).map(|(value, _)| value);
         passed.is_some() && passed == integer(base, &param.name)
@@ -253,12 +273,12 @@ fn joined(one: &str, other: &str) -> String {
 }
 
 /// Values of names, as comprehensions bind them.
-pub(super) type Values = HashMap<String, Constant>;
+pub(super) type ConstantBindings = HashMap<String, Constant>;
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::kernel::{Passed, RecordedLaunch};
+    use model::kernel::{RecordedArgument, RecordedLaunch};
     use model::syntax::Source;
 
     fn module_of(text: &str) -> (String, Module) {
@@ -355,7 +375,10 @@ mod tests {
         let (text, mut module) = module_of(KERNEL);
         let launch = |pointer, block, options: &[(&str, i64)]| RecordedLaunch {
             kernel: "k".to_owned(),
-            arguments: vec![("x".to_owned(), Passed::Pointer(Some(pointer))), ("B".to_owned(), Passed::Integer(block))],
+            arguments: vec![
+                ("x".to_owned(), RecordedArgument::Pointer(Some(pointer))),
+                ("B".to_owned(), RecordedArgument::Integer(block)),
+            ],
             grid: vec![1],
             options: options.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect(),
         };
@@ -371,7 +394,10 @@ mod tests {
         ));
         let launch = |block| RecordedLaunch {
             kernel: "k".to_owned(),
-            arguments: vec![("x".to_owned(), Passed::Pointer(Some("fp16"))), ("B".to_owned(), Passed::Integer(block))],
+            arguments: vec![
+                ("x".to_owned(), RecordedArgument::Pointer(Some("fp16"))),
+                ("B".to_owned(), RecordedArgument::Integer(block)),
+            ],
             grid: vec![1],
             options: vec![("num_warps".to_owned(), 4)],
         };
@@ -392,6 +418,6 @@ mod tests {
         let guess = &super::super::guesses(&module, kernel, &text)[0];
         let all = guessed_variants(&module, kernel, guess, 2);
         assert_eq!((all.all.len(), all.left_out), (16, 84));
-        assert!(all.all.iter().all(|one| one.certainty == Sure::Guessed && one.options["num_stages"] == 2));
+        assert!(all.all.iter().all(|one| one.certainty == LaunchCertainty::Guessed && one.options["num_stages"] == 2));
     }
 }

@@ -1,15 +1,15 @@
 //! Tests of completion and signatures. `|` marks the cursor and is not part of the text.
 
+mod arbitrary_texts;
 mod cursor;
-mod hostile;
 mod names;
 
-use model::api::Target;
+use model::api::TritonTarget;
 use model::kernel::Module;
 use model::syntax::Source;
 
 use super::complete::{self, Item};
-use super::place::Place;
+use super::cursor_context::CursorContext;
 use super::signature;
 
 const HEAD: &str = "import triton\nimport triton.language as tl\n\n";
@@ -24,15 +24,15 @@ fn kernel(body: &str) -> String {
     )
 }
 
-fn ask<T>(text: &str, target: Target, answer: impl FnOnce(&Place<'_>) -> T) -> T {
+fn ask<T>(text: &str, target: TritonTarget, answer: impl FnOnce(&CursorContext<'_>) -> T) -> T {
     let offset = text.find('|').unwrap();
     let source = Source::parse(text.replacen('|', "", 1));
     let module = Module::build(&source);
-    answer(&Place::new(&source, &module, target, 0, offset))
+    answer(&CursorContext::new(&source, &module, target, 0, offset))
 }
 
 fn items_in(text: &str, version: &str) -> Vec<Item> {
-    let target = Target::of(version.parse().unwrap());
+    let target = TritonTarget::of(version.parse().unwrap());
     ask(text, target, |place| complete::at(place).map_or_else(Vec::new, |offer| offer.items))
 }
 
@@ -120,7 +120,7 @@ fn what_stands_around_a_broken_statement_stays_known() {
         "def |",
     ] {
         let text = kernel(&format!("{body}\nlate = 1\nlater = late"));
-        ask(&text, Target::newest(), |place| {
+        ask(&text, TritonTarget::newest(), |place| {
             let module = place.module();
             let scale = module.kernel("scale").unwrap();
             assert_eq!(place.kernel().map(|kernel| kernel.name.as_str()), Some("scale"), "{body}");
@@ -137,7 +137,7 @@ fn what_stands_around_a_broken_statement_stays_known() {
 fn what_parses_is_not_taken_for_broken() {
     let text = kernel("pass");
     let text = text.replace("def scale(x_ptr, n,", "def scale(x_ptr,|\n          n,");
-    ask(&text, Target::newest(), |place| {
+    ask(&text, TritonTarget::newest(), |place| {
         assert_eq!(place.module().kernel("scale").map(|kernel| kernel.params.len()), Some(3));
     });
 }
@@ -224,7 +224,7 @@ fn names_of_a_kernel_are_offered_inside_it() {
 
 /// The label, and the parameter that is marked in it.
 fn signature_at(text: &str) -> Option<(String, Option<String>)> {
-    let found = ask(text, Target::of("3.6.0".parse().unwrap()), signature::at)?;
+    let found = ask(text, TritonTarget::of("3.6.0".parse().unwrap()), signature::at)?;
     let marked = found.active.map(|at| {
         let span = found.params[at].span;
         found.label[span.start..span.end].to_owned()
@@ -261,7 +261,7 @@ fn the_parameter_at_the_cursor_is_marked() {
 #[test]
 fn launches_show_the_kernels_parameters() {
     let text = kernel("pass").replace("x, 3, BLOCK=64)", "x, 3, BLOCK=|");
-    let found = ask(&text, Target::newest(), signature::at).unwrap();
+    let found = ask(&text, TritonTarget::newest(), signature::at).unwrap();
     assert_eq!(found.label, "scale[grid](x_ptr, n, BLOCK: tl.constexpr)");
     assert_eq!(found.active, Some(2));
     assert!(found.params[2].about.as_deref().unwrap().contains("Compile-time"));
@@ -270,7 +270,7 @@ fn launches_show_the_kernels_parameters() {
         "@triton.jit\ndef scale",
         "@triton.autotune([triton.Config({'BLOCK': 64})], key=['n'])\n@triton.jit\ndef scale",
     );
-    let found = ask(&tuned, Target::newest(), signature::at).unwrap();
+    let found = ask(&tuned, TritonTarget::newest(), signature::at).unwrap();
     assert!(found.params[2].about.as_deref().unwrap().contains("triton.autotune"));
     // What comes behind a star has no position.
     for (arguments, marked) in [("x, |", None), ("x, BLOCK=|", Some("BLOCK: tl.constexpr"))] {

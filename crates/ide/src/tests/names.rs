@@ -1,13 +1,13 @@
 //! Tests of definitions, references, semantic tokens, the outline and hints.
 
-use model::api::Target;
+use model::api::TritonTarget;
 use model::kernel::Module;
 use model::syntax::{Source, Span};
 
 use super::kernel;
 use crate::hints::{HintKind, hints};
 use crate::names::{self, definitions};
-use crate::outline::{Entry, outline};
+use crate::outline::{OutlineItem, outline};
 use crate::tokens::{Token, TokenKind, tokens};
 
 const FLOW: &str = r#"import triton
@@ -134,7 +134,7 @@ fn a_name_behind_what_was_skipped_is_a_place() {
 
 #[test]
 fn the_outline_has_kernels_configurations_and_launches() {
-    fn names(entries: &[Entry]) -> Vec<String> {
+    fn names(entries: &[OutlineItem]) -> Vec<String> {
         entries.iter().map(|entry| format!("{}: {}", entry.name, entry.detail)).collect()
     }
     let source = Source::parse(FLOW);
@@ -142,7 +142,7 @@ fn the_outline_has_kernels_configurations_and_launches() {
     assert_eq!(names(&entries), ["LIMIT: 4", "flow: kernel", "helper: helper", "run: launches flow"]);
     assert_eq!(names(&entries[1].children), ["BLOCK=64: configuration", "BLOCK: BLOCK: tl.constexpr"]);
     assert_eq!(names(&entries[3].children), ["flow: launch on (n,)"]);
-    fn inside(entry: &Entry) -> bool {
+    fn inside(entry: &OutlineItem) -> bool {
         entry.span.contains(entry.name_span)
             && entry.children.iter().all(|child| entry.span.contains(child.span) && inside(child))
     }
@@ -155,7 +155,7 @@ fn classes(body: &str) -> Vec<String> {
     let source = Source::parse(text.as_str());
     let module = Module::build(&source);
     let span = module.kernel("scale").unwrap().span;
-    let mut out: Vec<String> = tokens(&source, &module, Target::newest(), span)
+    let mut out: Vec<String> = tokens(&source, &module, TritonTarget::newest(), span)
         .into_iter()
         .map(|Token { span, class, .. }| {
             let marks = [(class.constexpr, "C"), (class.pointer, "P"), (class.tile, "T")];
@@ -192,7 +192,7 @@ fn tokens_are_in_order_and_know_their_names() {
     let text = kernel("mask = offsets < LIMIT\ntl.store(x_ptr + offsets, n * 2, mask=mask)\nhelper(n)");
     let source = Source::parse(text.as_str());
     let module = Module::build(&source);
-    let all = tokens(&source, &module, Target::newest(), Span::new(0, text.len()));
+    let all = tokens(&source, &module, TritonTarget::newest(), Span::new(0, text.len()));
     assert!(all.is_sorted_by(|a, b| a.span.end <= b.span.start));
     let of = |name: &str| all.iter().filter(|token| source.slice(token.span) == name).collect::<Vec<_>>();
     assert_eq!(of("BLOCK").len(), 2);
@@ -204,13 +204,13 @@ fn tokens_are_in_order_and_know_their_names() {
     assert_eq!(of("helper").len(), 3);
     assert_eq!(of("scale").len(), 2);
     let line = Span::new(text.find("mask =").unwrap(), text.find("mask =").unwrap() + 4);
-    assert_eq!(tokens(&source, &module, Target::newest(), line).len(), 1);
+    assert_eq!(tokens(&source, &module, TritonTarget::newest(), line).len(), 1);
 }
 
 fn labels(text: &str, wanted: &dyn Fn(HintKind) -> bool) -> Vec<String> {
     let source = Source::parse(text);
     let module = Module::build(&source);
-    let hints = hints(&module, text, Target::newest(), Span::new(0, text.len()), wanted);
+    let hints = hints(&module, text, TritonTarget::newest(), Span::new(0, text.len()), wanted);
     hints
         .into_iter()
         .map(|hint| format!("{}{}", &text[..hint.offset].rsplit(['(', ',']).next().unwrap().trim(), hint.label))

@@ -1,20 +1,20 @@
 //! Evaluation of operations on integers, addresses and booleans. Floats are not evaluated.
 
-use super::run::Place;
-use super::tile::Tile;
-use super::ttir::{Kind, Op};
+use super::simulated_value::SimulatedValue;
+use super::simulation::ProgramPosition;
+use super::ttir::{Op, ScalarKind};
 
 /// The value of an operation's result; `None` where it is unknown or irrelevant.
-pub(super) fn value(op: &Op, operands: &[&Tile], place: &Place) -> Option<Tile> {
+pub(super) fn value(op: &Op, operands: &[&SimulatedValue], place: &ProgramPosition) -> Option<SimulatedValue> {
     let of = op.types.first()?;
     let first = operands.first();
     match op.name.as_str() {
         "arith.constant" => constant(&op.text, of.kind, &of.shape),
-        "tt.get_program_id" => Some(Tile::scalar(place.program[axis(&op.text)])),
-        "tt.get_num_programs" => Some(Tile::scalar(place.grid[axis(&op.text)])),
+        "tt.get_program_id" => Some(SimulatedValue::scalar(place.program[axis(&op.text)])),
+        "tt.get_num_programs" => Some(SimulatedValue::scalar(place.grid[axis(&op.text)])),
         "tt.make_range" => {
             let (start, end) = (number_after(&op.text, "start = ")?, number_after(&op.text, "end = ")?);
-            Some(Tile::of(of.shape.clone(), (start..end).collect()))
+            Some(SimulatedValue::of(of.shape.clone(), (start..end).collect()))
         }
         "tt.splat" => Some(first?.splat(&of.shape)),
         "tt.expand_dims" | "tt.reshape" => Some(first?.reshape(&of.shape)),
@@ -26,15 +26,15 @@ pub(super) fn value(op: &Op, operands: &[&Tile], place: &Place) -> Option<Tile> 
         }
         "tt.make_tensor_descriptor" => Some((*first?).clone()),
         // Loaded integers are assumed to be 0, for example an index to the first row.
-        "tt.load" if of.kind != Kind::Float => Some(Tile::scalar(0).splat(&of.shape)),
+        "tt.load" if of.kind != ScalarKind::Float => Some(SimulatedValue::scalar(0).splat(&of.shape)),
         "arith.select" => selected(operands),
         "arith.cmpi" => compared(&op.text, operands),
-        name if of.kind != Kind::Float => integer(name, operands),
+        name if of.kind != ScalarKind::Float => integer(name, operands),
         _ => None,
     }
 }
 
-fn integer(name: &str, operands: &[&Tile]) -> Option<Tile> {
+fn integer(name: &str, operands: &[&SimulatedValue]) -> Option<SimulatedValue> {
     if let ["arith.extsi" | "arith.extui" | "arith.trunci" | "arith.index_cast" | "arith.index_castui", ..] = [name] {
         return Some((*operands.first()?).clone());
     }
@@ -59,7 +59,7 @@ fn integer(name: &str, operands: &[&Tile]) -> Option<Tile> {
     Some(one.with(two, make))
 }
 
-fn compared(text: &str, operands: &[&Tile]) -> Option<Tile> {
+fn compared(text: &str, operands: &[&SimulatedValue]) -> Option<SimulatedValue> {
     let (one, two) = (operands.first()?, operands.get(1)?);
     let holds: fn(i64, i64) -> bool = match text.trim().split(',').next()? {
         "eq" => |a, b| a == b,
@@ -73,27 +73,27 @@ fn compared(text: &str, operands: &[&Tile]) -> Option<Tile> {
     Some(one.with(two, |a, b| i64::from(holds(a, b))))
 }
 
-fn selected(operands: &[&Tile]) -> Option<Tile> {
+fn selected(operands: &[&SimulatedValue]) -> Option<SimulatedValue> {
     let [condition, yes, no] = operands else { return None };
     let (Some(condition), Some(yes_all), Some(no_all)) = (&condition.elements, &yes.elements, &no.elements) else {
-        return Some(Tile::unknown(&yes.shape));
+        return Some(SimulatedValue::unknown(&yes.shape));
     };
     let at = |at: usize| if condition.get(at).or(condition.first()) == Some(&1) { yes_all[at] } else { no_all[at] };
     let count = yes_all.len().min(no_all.len());
-    Some(Tile::of(yes.shape.clone(), (0..count).map(at).collect()))
+    Some(SimulatedValue::of(yes.shape.clone(), (0..count).map(at).collect()))
 }
 
 /// Parses a constant: `512 : i32`, `true`, `dense<0> : tensor<512xi32>`.
-fn constant(text: &str, kind: Kind, shape: &[usize]) -> Option<Tile> {
+fn constant(text: &str, kind: ScalarKind, shape: &[usize]) -> Option<SimulatedValue> {
     let said = text.trim();
     let said = said.strip_prefix("dense<").map_or(said, |rest| rest.split('>').next().unwrap_or_default());
     let value = match said.split(' ').next()? {
         "true" => 1,
         "false" => 0,
-        number if kind == Kind::Int => number.parse().ok()?,
+        number if kind == ScalarKind::Int => number.parse().ok()?,
         _ => return None,
     };
-    Some(Tile::scalar(value).splat(shape))
+    Some(SimulatedValue::scalar(value).splat(shape))
 }
 
 fn axis(text: &str) -> usize {
@@ -120,9 +120,9 @@ mod tests {
     use super::*;
     use crate::model::ttir::Type;
 
-    const PLACE: Place = Place { program: [3, 4, 5], grid: [30, 40, 50] };
+    const PLACE: ProgramPosition = ProgramPosition { program: [3, 4, 5], grid: [30, 40, 50] };
 
-    fn made(name: &str, text: &str, kind: Kind, operands: &[Tile]) -> Option<Tile> {
+    fn made(name: &str, text: &str, kind: ScalarKind, operands: &[SimulatedValue]) -> Option<SimulatedValue> {
         let shape = operands.first().map(|tile| tile.shape.clone()).unwrap_or_default();
         let of = Type { shape, kind, bits: 32 };
         let op = Op { name: name.to_owned(), text: text.to_owned(), types: vec![of], ..Op::default() };
@@ -131,25 +131,28 @@ mod tests {
 
     #[test]
     fn integers_are_worked_out() {
-        let row = |of: &[i64]| Tile::of(vec![of.len()], of.to_vec());
+        let row = |of: &[i64]| SimulatedValue::of(vec![of.len()], of.to_vec());
         let both = [row(&[-7, 7]), row(&[2, 2])];
-        let of = |name: &str| made(name, "", Kind::Int, &both).unwrap().elements.unwrap().to_vec();
+        let of = |name: &str| made(name, "", ScalarKind::Int, &both).unwrap().elements.unwrap().to_vec();
         assert_eq!(
             (of("arith.divsi"), of("arith.remsi"), of("arith.ceildivsi")),
             (vec![-3, 3], vec![-1, 1], vec![-3, 4])
         );
         assert_eq!((of("arith.minsi"), of("arith.shli")), (vec![-7, 2], vec![-28, 28]));
-        assert_eq!(made("arith.cmpi", " slt, %a, %b", Kind::Int, &both), Some(row(&[1, 0])));
-        assert_eq!(made("tt.addptr", "", Kind::Pointer, &both), Some(row(&[1, 15])));
-        assert_eq!(made("arith.addf", "", Kind::Float, &both), None);
+        assert_eq!(made("arith.cmpi", " slt, %a, %b", ScalarKind::Int, &both), Some(row(&[1, 0])));
+        assert_eq!(made("tt.addptr", "", ScalarKind::Pointer, &both), Some(row(&[1, 15])));
+        assert_eq!(made("arith.addf", "", ScalarKind::Float, &both), None);
     }
 
     #[test]
     fn places_and_constants_are_known() {
-        assert_eq!(made("tt.get_program_id", " y : i32", Kind::Int, &[]), Some(Tile::scalar(4)));
-        assert_eq!(made("tt.get_num_programs", " z : i32", Kind::Int, &[]), Some(Tile::scalar(50)));
-        assert_eq!(made("arith.constant", " true", Kind::Other, &[]), Some(Tile::scalar(1)));
-        assert_eq!(constant(" dense<-5> : tensor<2xi32>", Kind::Int, &[2]), Some(Tile::of(vec![2], vec![-5, -5])));
+        assert_eq!(made("tt.get_program_id", " y : i32", ScalarKind::Int, &[]), Some(SimulatedValue::scalar(4)));
+        assert_eq!(made("tt.get_num_programs", " z : i32", ScalarKind::Int, &[]), Some(SimulatedValue::scalar(50)));
+        assert_eq!(made("arith.constant", " true", ScalarKind::Other, &[]), Some(SimulatedValue::scalar(1)));
+        assert_eq!(
+            constant(" dense<-5> : tensor<2xi32>", ScalarKind::Int, &[2]),
+            Some(SimulatedValue::of(vec![2], vec![-5, -5]))
+        );
         assert_eq!(order(" %x {order = array<i32: 1, 0>} : a -> b"), Some(vec![1, 0]));
         assert_eq!(number_after(" {end = 512 : i32, start = 0 : i32} : tensor<512xi32>", "end = "), Some(512));
     }

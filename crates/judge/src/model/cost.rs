@@ -2,10 +2,10 @@
 //!
 //! It ranks candidates. Its constants come from data sheets and textbooks; none is fitted.
 
-use model::analysis::occupancy::{Limits, Usage};
+use model::analysis::occupancy::{BlockUsage, MultiprocessorLimits};
 
 use super::gpu::Gpu;
-use super::run::UNKNOWN;
+use super::simulation::UNKNOWN;
 use super::work::Work;
 
 /// Latency of a load from device memory, in nanoseconds.
@@ -34,7 +34,7 @@ const OVERLAP: f64 = 4.0;
 
 /// The resources of a compiled kernel.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Taken {
+pub(super) struct LaunchResources {
     /// Registers per thread.
     pub(super) registers: u32,
     /// Bytes of stack per thread: values that are spilled from registers.
@@ -62,9 +62,15 @@ pub(super) struct Time {
 
 /// The time of a launch with `programs` programs, each of which does the work `each`. `sizes` are the bytes of the
 /// parameters' tensors, where they are known. Returns `None` for a kernel that cannot be launched.
-pub(super) fn time(each: &Work, programs: f64, taken: Taken, sizes: &[Option<f64>], gpu: &Gpu) -> Option<Time> {
-    let limits = Limits::of(gpu.capability)?;
-    let usage = Usage { registers: taken.registers, shared: taken.shared, warps: taken.warps };
+pub(super) fn time(
+    each: &Work,
+    programs: f64,
+    taken: LaunchResources,
+    sizes: &[Option<f64>],
+    gpu: &Gpu,
+) -> Option<Time> {
+    let limits = MultiprocessorLimits::of(gpu.capability)?;
+    let usage = BlockUsage { registers: taken.registers, shared: taken.shared, warps: taken.warps };
     let blocks = f64::from(limits.occupancy(usage)?.blocks);
     let multiprocessors = f64::from(gpu.multiprocessors);
     let at_once = programs.min(multiprocessors * blocks);
@@ -98,7 +104,7 @@ pub(super) fn time(each: &Work, programs: f64, taken: Taken, sizes: &[Option<f64
 }
 
 /// Nanoseconds that the matrix products of one program take on the tensor cores of its multiprocessor.
-fn tensor(each: &Work, taken: Taken, gpu: &Gpu) -> f64 {
+fn tensor(each: &Work, taken: LaunchResources, gpu: &Gpu) -> f64 {
     let side = each.rows_of_product.max(16.0);
     // Small tiles make the tensor cores wait for shared memory, and Hopper's large instructions take 64 rows and four
     // warps.

@@ -3,10 +3,10 @@
 
 use std::collections::HashMap;
 
-use protocol::{Drafts, Parameter};
+use protocol::{CompiledLaunches, KernelArgument};
 
 use super::Launch;
-use super::run::UNKNOWN;
+use super::simulation::UNKNOWN;
 
 /// The share of the original's bytes below which bytes count as missing. It is below 1 because programs are sampled.
 const ENOUGH: f64 = 0.9;
@@ -21,14 +21,14 @@ struct Bytes {
 
 /// The bytes that a call loads and stores, for its arguments and results.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Coverage {
+pub(super) struct TensorTraffic {
     inputs: Vec<Bytes>,
     results: Vec<Bytes>,
 }
 
-impl Coverage {
+impl TensorTraffic {
     /// The coverage of launches; `None` where some of them access memory whose tensor is unknown.
-    pub(super) fn of(drafts: &Drafts, launches: &[Launch]) -> Option<Self> {
+    pub(super) fn of(drafts: &CompiledLaunches, launches: &[Launch]) -> Option<Self> {
         let mut all: HashMap<u64, Bytes> = HashMap::new();
         for Launch { work, programs, memories, parameters, .. } in launches {
             for (at, bytes) in &work.loaded {
@@ -38,7 +38,7 @@ impl Coverage {
                 all.entry(*memories.get(*at).filter(|_| *at != UNKNOWN)?).or_default().stored += bytes * programs;
             }
             for (memory, parameter) in memories.iter().zip(parameters) {
-                if let Parameter::Tensor { bytes, .. } = parameter {
+                if let KernelArgument::Tensor { bytes, .. } = parameter {
                     let known = all.entry(*memory).or_default();
                     known.size = known.size.max(*bytes);
                 }
@@ -50,7 +50,7 @@ impl Coverage {
     }
 
     /// A description of what the original touches and this call does not touch enough.
-    pub(super) fn lacks(&self, original: &Self) -> Option<String> {
+    pub(super) fn missing(&self, original: &Self) -> Option<String> {
         let less = |own: f64, original: f64, size: f64| own < ENOUGH * original.min(size);
         let megabytes = |bytes: f64| bytes / 1e6;
         for (at, (own, other)) in self.inputs.iter().zip(&original.inputs).enumerate() {
@@ -78,31 +78,31 @@ mod tests {
     use crate::model::work::Work;
 
     /// A launch of ten programs that each load from the first tensor and store to the second, of a thousand bytes each.
-    fn coverage(loaded: f64, stored: f64) -> Option<Coverage> {
+    fn coverage(loaded: f64, stored: f64) -> Option<TensorTraffic> {
         let mut work = Work::default();
         work.loaded.insert(0, loaded);
         work.stored.insert(1, stored);
-        let tensor = Parameter::Tensor { offset: 0, bytes: 1000.0 };
+        let tensor = KernelArgument::Tensor { offset: 0, bytes: 1000.0 };
         let launch =
             Launch { work, programs: 10.0, memories: vec![7, 8], parameters: vec![tensor; 2], ..Launch::default() };
-        Coverage::of(&Drafts { launches: Vec::new(), inputs: vec![7], results: vec![8] }, &[launch])
+        TensorTraffic::of(&CompiledLaunches { launches: Vec::new(), inputs: vec![7], results: vec![8] }, &[launch])
     }
 
     #[test]
     fn what_touches_less_is_told() {
         let original = coverage(300.0, 100.0).unwrap();
-        assert_eq!(coverage(100.0, 100.0).unwrap().lacks(&original), None, "each byte once is enough");
-        let lacks = |loaded, stored| coverage(loaded, stored).unwrap().lacks(&original).unwrap();
+        assert_eq!(coverage(100.0, 100.0).unwrap().missing(&original), None, "each byte once is enough");
+        let lacks = |loaded, stored| coverage(loaded, stored).unwrap().missing(&original).unwrap();
         assert_eq!(lacks(50.0, 100.0), "it reads 0.001 MB of tensor 1 of the call, the original 0.001 MB");
         assert!(lacks(100.0, 50.0).starts_with("it writes"));
         // A tensor that the original does not touch need not be touched.
-        assert_eq!(original.lacks(&coverage(0.0, 0.0).unwrap()), None);
+        assert_eq!(original.missing(&coverage(0.0, 0.0).unwrap()), None);
     }
 
     #[test]
     fn what_goes_nobody_knows_where_is_not_judged() {
         let mut work = Work::default();
         work.loaded.insert(UNKNOWN, 1.0);
-        assert_eq!(Coverage::of(&Drafts::default(), &[Launch { work, ..Launch::default() }]), None);
+        assert_eq!(TensorTraffic::of(&CompiledLaunches::default(), &[Launch { work, ..Launch::default() }]), None);
     }
 }

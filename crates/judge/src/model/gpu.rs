@@ -82,7 +82,7 @@ impl Gpu {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::analysis::occupancy::Limits;
+    use model::analysis::occupancy::MultiprocessorLimits;
 
     #[test]
     fn gpus_are_known_by_parts_of_their_names() {
@@ -106,6 +106,6 @@ mod tests {
             let most = 2.0 * gpu.tensor * f64::from(gpu.multiprocessors) * gpu.clock / 1000.0;
             assert!((most / tera - 1.0).abs() < 0.03, "{name}: {most}");
         }
-        assert!(Gpu::all().all(|gpu| Limits::of(gpu.capability).is_some()));
+        assert!(Gpu::all().all(|gpu| MultiprocessorLimits::of(gpu.capability).is_some()));
     }
 }

@@ -6,8 +6,8 @@ mod cost;
 mod coverage;
 mod gpu;
 mod predictor;
-mod run;
-mod tile;
+mod simulated_value;
+mod simulation;
 mod ttir;
 mod work;
 
@@ -17,10 +17,10 @@ pub use gpu::Gpu;
 pub(super) use predictor::Predictor;
 
 use super::verdict::Counted;
-use cost::{Taken, Time};
-use coverage::Coverage;
-use protocol::{Drafted, Drafts, Parameter};
-use run::{Argument, Place};
+use cost::{LaunchResources, Time};
+use coverage::TensorTraffic;
+use protocol::{CompiledLaunch, CompiledLaunches, KernelArgument};
+use simulation::{LaunchArgument, ProgramPosition};
 use work::Work;
 
 /// The number of programs of a grid that are traced as a sample.
@@ -28,16 +28,16 @@ const SAMPLED: i64 = 8;
 
 /// The predicted time and work of a call.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Predicted {
+pub(super) struct CallPrediction {
     pub(super) milliseconds: f64,
     pub(super) counted: Counted,
-    coverage: Option<Coverage>,
+    coverage: Option<TensorTraffic>,
 }
 
-impl Predicted {
+impl CallPrediction {
     /// A description of what the original touches and this call does not.
     fn lacks(&self, original: &Self) -> Option<String> {
-        self.coverage.as_ref()?.lacks(original.coverage.as_ref()?)
+        self.coverage.as_ref()?.missing(original.coverage.as_ref()?)
     }
 }
 
@@ -45,7 +45,7 @@ impl Predicted {
 ///
 /// # Errors
 /// Returns a description of a kernel that cannot be launched on the GPU, or that the model does not understand.
-pub(super) fn predict(drafts: &Drafts, gpu: &Gpu) -> Result<Predicted, String> {
+pub(super) fn predict(drafts: &CompiledLaunches, gpu: &Gpu) -> Result<CallPrediction, String> {
     let mut all = Vec::new();
     let mut choices: BTreeMap<u64, Result<Launch, String>> = BTreeMap::new();
     for draft in &drafts.launches {
@@ -66,7 +66,7 @@ pub(super) fn predict(drafts: &Drafts, gpu: &Gpu) -> Result<Predicted, String> {
         all.push(one?);
     }
     let milliseconds = all.iter().map(|one| one.time.total / 1e6).sum();
-    Ok(Predicted { milliseconds, counted: counted(&all, gpu), coverage: Coverage::of(drafts, &all) })
+    Ok(CallPrediction { milliseconds, counted: counted(&all, gpu), coverage: TensorTraffic::of(drafts, &all) })
 }
 
 /// The work of all launches together.
@@ -94,12 +94,12 @@ struct Launch {
     /// The work of each program.
     work: Work,
     programs: f64,
-    parameters: Vec<Parameter>,
+    parameters: Vec<KernelArgument>,
     memories: Vec<u64>,
 }
 
 /// Predicts one launch.
-fn launch(draft: &Drafted, gpu: &Gpu) -> Result<Launch, String> {
+fn launch(draft: &CompiledLaunch, gpu: &Gpu) -> Result<Launch, String> {
     let count = |at: usize| draft.grid.get(at).copied().unwrap_or(1).max(1);
     let grid = [count(0), count(1), count(2)];
     let programs: i64 = grid.iter().product();
@@ -107,18 +107,18 @@ fn launch(draft: &Drafted, gpu: &Gpu) -> Result<Launch, String> {
         return Ok(Launch::default());
     }
     let functions = ttir::parse(&draft.text);
-    let arguments: Vec<Argument> = draft.parameters.iter().map(argument).collect();
+    let arguments: Vec<LaunchArgument> = draft.parameters.iter().map(argument).collect();
     let not_understood = || format!("what `{}` does is not understood by the model", draft.kernel);
     let samples = samples(programs);
     let mut each = Work::default();
     for (at, weight) in &samples {
-        let place = Place { program: [at % grid[0], at / grid[0] % grid[1], at / grid[0] / grid[1]], grid };
-        let one = run::work(&functions, &draft.kernel, &arguments, place).ok_or_else(not_understood)?;
+        let place = ProgramPosition { program: [at % grid[0], at / grid[0] % grid[1], at / grid[0] / grid[1]], grid };
+        let one = simulation::work(&functions, &draft.kernel, &arguments, place).ok_or_else(not_understood)?;
         each.add(&one, *weight);
     }
     let sizes: Vec<Option<f64>> = draft.parameters.iter().map(size).collect();
-    let Drafted { registers, stack, shared, warps, stages, .. } = *draft;
-    let taken = Taken { registers, stack, shared, warps, stages };
+    let CompiledLaunch { registers, stack, shared, warps, stages, .. } = *draft;
+    let taken = LaunchResources { registers, stack, shared, warps, stages };
     let lacks = || format!("out of resource: `{}` takes more shared memory or registers than there are", draft.kernel);
     let time = cost::time(&each, programs as f64, taken, &sizes, gpu).ok_or_else(lacks)?;
     tracing::debug!(kernel = draft.kernel, ?grid, ?taken, ?time, "a launch was predicted");
@@ -138,18 +138,18 @@ fn samples(programs: i64) -> Vec<(i64, f64)> {
     (0..count).map(|part| (at(part).min(programs - 1), 1.0 / count as f64)).collect()
 }
 
-fn argument(parameter: &Parameter) -> Argument {
+fn argument(parameter: &KernelArgument) -> LaunchArgument {
     match *parameter {
-        Parameter::Int(value) => Argument::Int(value),
-        Parameter::Tensor { offset, .. } => Argument::Pointer(offset),
-        Parameter::Other => Argument::Other,
+        KernelArgument::Int(value) => LaunchArgument::Int(value),
+        KernelArgument::Tensor { offset, .. } => LaunchArgument::Pointer(offset),
+        KernelArgument::Other => LaunchArgument::Other,
     }
 }
 
-fn size(parameter: &Parameter) -> Option<f64> {
+fn size(parameter: &KernelArgument) -> Option<f64> {
     match *parameter {
-        Parameter::Tensor { bytes, .. } => Some(bytes),
-        Parameter::Int(_) | Parameter::Other => None,
+        KernelArgument::Tensor { bytes, .. } => Some(bytes),
+        KernelArgument::Int(_) | KernelArgument::Other => None,
     }
 }
 

@@ -7,19 +7,19 @@ use std::sync::{Arc, Mutex};
 
 use base::clock::now_milliseconds;
 use protocol::runner::{Inputs, RunnerReply, RunnerRequest, Weights};
-use protocol::{Drafts, Workload};
+use protocol::{CompiledLaunches, Workload};
 use runtime::python::ForkerError;
 
-use super::{Gpu, Predicted, predict};
+use super::{CallPrediction, Gpu, predict};
 use crate::baseline::Undecided;
 use crate::bench::{Bench, lock, project};
+use crate::child_processes::RunnerProcess;
+use crate::direct_launch::of_candidate;
 use crate::judge::Task;
-use crate::launched::of_candidate;
-use crate::limits::Limits;
-use crate::process::Runner;
-use crate::stop::{Stop, strange};
+use crate::limits::CandidateLimits;
+use crate::machine_code_cache::MachineCodeCache;
+use crate::stop_reason::{Stop, unexpected_reply};
 use crate::trials::title;
-use crate::twins::Twins;
 use crate::verdict::{Check, Measured, Outcome, Reason, Verdict};
 
 /// The note on every predicted verdict.
@@ -30,8 +30,8 @@ pub(crate) struct Predictor {
     bench: Bench,
     gpu: Gpu,
     /// Predictions of originals, by text and call.
-    originals: Mutex<HashMap<blake3::Hash, Arc<Mutex<Option<Predicted>>>>>,
-    twins: Twins,
+    originals: Mutex<HashMap<blake3::Hash, Arc<Mutex<Option<CallPrediction>>>>>,
+    twins: MachineCodeCache,
 }
 
 impl Predictor {
@@ -42,11 +42,11 @@ impl Predictor {
     pub(crate) fn start(
         python: &Path,
         gpu: Gpu,
-        limits: Limits,
+        limits: CandidateLimits,
         waiting: &dyn Fn() -> bool,
     ) -> Result<Self, ForkerError> {
-        let bench = Bench::playing(python, &gpu, limits, waiting)?;
-        Ok(Self { bench, gpu, originals: Mutex::default(), twins: Twins::default() })
+        let bench = Bench::start_simulated(python, &gpu, limits, waiting)?;
+        Ok(Self { bench, gpu, originals: Mutex::default(), twins: MachineCodeCache::default() })
     }
 
     pub(crate) fn bench(&self) -> &Bench {
@@ -128,13 +128,13 @@ impl Predictor {
         (file, folder): (&Path, &Path),
         workload: &Workload,
         trusted: bool,
-    ) -> Result<(Drafts, Option<String>), Stop> {
+    ) -> Result<(CompiledLaunches, Option<String>), Stop> {
         let bench = &self.bench;
         let name = if trusted { "original" } else { "candidate" };
         let readable = vec![file.to_owned(), project(folder)];
         let fence = bench.fence(name, trusted, readable)?;
         let start = |error: ForkerError| Stop::Undecided(error.to_string());
-        let mut runner = Runner::start(&bench.forker, fence, &bench.ties).map_err(start)?;
+        let mut runner = RunnerProcess::start(&bench.forker, fence, &bench.shared_processes).map_err(start)?;
         let whose = (!trusted, Weights::default());
         let loaded = runner.load(file, folder, workload, whose, bench.limits.load)?;
         loaded.map_err(|raised| Stop::Refused(Reason::Load, raised.text, raised.line))?;
@@ -147,11 +147,11 @@ impl Predictor {
                 }
                 None => Ok((drafts, code)),
             },
-            other => Err(strange(other)),
+            other => Err(unexpected_reply(other)),
         }
     }
 
-    fn measured(&self, workload: &Workload, (original, candidate): (Predicted, Predicted)) -> Measured {
+    fn measured(&self, workload: &Workload, (original, candidate): (CallPrediction, CallPrediction)) -> Measured {
         let environment = self.bench.environment().clone();
         let at = u64::try_from(now_milliseconds() / 1000).unwrap_or(0);
         let (workload, count) = (title(workload), workload.count);

@@ -41,28 +41,28 @@ fn rows(passes: usize) -> String {
     )
 }
 
-fn call(launches: &[Drafted]) -> Drafts {
-    Drafts { launches: launches.to_vec(), ..Drafts::default() }
+fn call(launches: &[CompiledLaunch]) -> CompiledLaunches {
+    CompiledLaunches { launches: launches.to_vec(), ..CompiledLaunches::default() }
 }
 
-fn drafted(text: String, programs: i64, length: i64) -> Drafted {
-    let tensor = Parameter::Tensor { offset: 0, bytes: (2 * programs * length) as f64 };
-    Drafted {
+fn drafted(text: String, programs: i64, length: i64) -> CompiledLaunch {
+    let tensor = KernelArgument::Tensor { offset: 0, bytes: (2 * programs * length) as f64 };
+    CompiledLaunch {
         kernel: "rows".to_owned(),
         grid: vec![programs],
-        parameters: vec![tensor, Parameter::Int(length)],
+        parameters: vec![tensor, KernelArgument::Int(length)],
         text,
         registers: 32,
         warps: 4,
         stages: 1,
-        ..Drafted::default()
+        ..CompiledLaunch::default()
     }
 }
 
 fn work_of(text: &str, program: i64, length: i64) -> Work {
-    let place = Place { program: [program, 0, 0], grid: [100, 1, 1] };
-    let arguments = [Argument::Pointer(0), Argument::Int(length)];
-    run::work(&ttir::parse(text), "rows", &arguments, place).unwrap()
+    let place = ProgramPosition { program: [program, 0, 0], grid: [100, 1, 1] };
+    let arguments = [LaunchArgument::Pointer(0), LaunchArgument::Int(length)];
+    simulation::work(&ttir::parse(text), "rows", &arguments, place).unwrap()
 }
 
 #[test]
@@ -120,10 +120,10 @@ fn long_loops_of_uneven_rounds_come_to_an_end() {
   }
 }
 "#;
-    let place = Place { program: [0; 3], grid: [1; 3] };
+    let place = ProgramPosition { program: [0; 3], grid: [1; 3] };
     let rounds = 10_000_000;
-    let arguments = [Argument::Pointer(0), Argument::Int(rounds)];
-    let work = run::work(&ttir::parse(text), "kernel", &arguments, place).unwrap();
+    let arguments = [LaunchArgument::Pointer(0), LaunchArgument::Int(rounds)];
+    let work = simulation::work(&ttir::parse(text), "kernel", &arguments, place).unwrap();
     assert_eq!(work.rounds, rounds as f64);
     assert!((work.loaded[&0] / (rounds as f64 * 4096.0) - 1.0).abs() < 0.02, "{work:?}");
 }
@@ -147,9 +147,9 @@ fn rounds_that_do_more_each_time_are_all_gone_through() {
   }
 }
 "#;
-    let place = Place { program: [0; 3], grid: [1; 3] };
-    let arguments = [Argument::Pointer(0), Argument::Int(20)];
-    let work = run::work(&ttir::parse(text), "kernel", &arguments, place).unwrap();
+    let place = ProgramPosition { program: [0; 3], grid: [1; 3] };
+    let arguments = [LaunchArgument::Pointer(0), LaunchArgument::Int(20)];
+    let work = simulation::work(&ttir::parse(text), "kernel", &arguments, place).unwrap();
     assert_eq!(work.loaded[&0], 1024.0 * (20.0 * 19.0 / 2.0));
 }
 
@@ -183,8 +183,8 @@ fn of_what_a_tuner_may_choose_the_fastest_counts_and_what_does_not_fit_is_refuse
     let gpu = Gpu::named("h200").unwrap();
     let [one, three] = [1, 3].map(|passes| drafted(rows(passes), 4096, 4096));
     let alone = predict(&call(std::slice::from_ref(&one)), &gpu).unwrap().milliseconds;
-    let of = |draft: &Drafted, choice| Drafted { choice: Some(choice), ..draft.clone() };
-    let large = Drafted { shared: 400_000, ..one.clone() };
+    let of = |draft: &CompiledLaunch, choice| CompiledLaunch { choice: Some(choice), ..draft.clone() };
+    let large = CompiledLaunch { shared: 400_000, ..one.clone() };
     let chosen = predict(&call(&[of(&three, 1), of(&one, 1), of(&large, 1)]), &gpu).unwrap().milliseconds;
     assert!((chosen - alone).abs() < 1e-9, "{chosen} {alone}");
     let both = predict(&call(&[of(&one, 1), of(&one, 3)]), &gpu).unwrap().milliseconds;

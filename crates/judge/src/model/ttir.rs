@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 /// The kind of an element.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum ScalarKind {
     /// An integer or a boolean.
     Int,
     /// A floating-point number.
@@ -22,7 +22,7 @@ pub(super) enum Kind {
 pub(super) struct Type {
     /// Empty for a scalar.
     pub(super) shape: Vec<usize>,
-    pub(super) kind: Kind,
+    pub(super) kind: ScalarKind,
     /// The bits of an element; for a pointer, of the element that it points to.
     pub(super) bits: u32,
 }
@@ -37,7 +37,7 @@ impl Type {
         let text = text.trim();
         let inner = |text: &str, head: &str| Some(text.strip_prefix(head)?.strip_suffix('>')?.to_owned());
         if let Some(inner) = inner(text, "!tt.tensordesc<") {
-            return Self { kind: Kind::Other, ..Self::parse(&inner) };
+            return Self { kind: ScalarKind::Other, ..Self::parse(&inner) };
         }
         let Some(inner) = inner(text, "tensor<") else { return Self::scalar(text) };
         let inner = inner.split(',').next().unwrap_or_default();
@@ -55,12 +55,12 @@ impl Type {
     fn scalar(text: &str) -> Self {
         if let Some(to) = text.strip_prefix("!tt.ptr<") {
             let to = to.split([',', '>']).next().unwrap_or_default();
-            return Self { kind: Kind::Pointer, ..Self::parse(to) };
+            return Self { kind: ScalarKind::Pointer, ..Self::parse(to) };
         }
         let kind = match text.chars().next() {
-            Some('i') => Kind::Int,
-            Some('f' | 'b') => Kind::Float,
-            _ => Kind::Other,
+            Some('i') => ScalarKind::Int,
+            Some('f' | 'b') => ScalarKind::Float,
+            _ => ScalarKind::Other,
         };
         let digits: String =
             text.chars().skip_while(|c| !c.is_ascii_digit()).take_while(char::is_ascii_digit).collect();
@@ -70,15 +70,15 @@ impl Type {
 }
 
 /// A value, by its index in its function.
-pub(super) type Name = usize;
+pub(super) type ValueId = usize;
 
 /// An operation.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Op {
     /// The name with its dialect: `arith.addi`.
     pub(super) name: String,
-    pub(super) results: Vec<Name>,
-    pub(super) operands: Vec<Name>,
+    pub(super) results: Vec<ValueId>,
+    pub(super) operands: Vec<ValueId>,
     /// The types of the results; for an operation without results, the types at its end.
     pub(super) types: Vec<Type>,
     /// The text after the name.
@@ -87,29 +87,29 @@ pub(super) struct Op {
 }
 
 /// The blocks of a region; the first is its entry.
-pub(super) type Region = Vec<Block>;
+pub(super) type Region = Vec<BasicBlock>;
 
 /// A sequence of operations.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Block {
+pub(super) struct BasicBlock {
     /// The label, such as `bb1`; empty for a first block without arguments.
     pub(super) label: String,
-    pub(super) arguments: Vec<Name>,
+    pub(super) arguments: Vec<ValueId>,
     pub(super) ops: Vec<Op>,
 }
 
 /// A function.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Function {
+pub(super) struct TtirFunction {
     pub(super) name: String,
-    pub(super) parameters: Vec<(Name, Type)>,
+    pub(super) parameters: Vec<(ValueId, Type)>,
     pub(super) body: Region,
     /// The number of values.
     pub(super) values: usize,
 }
 
 /// Parses the functions of a module; the one that is launched is public.
-pub(super) fn parse(text: &str) -> Vec<Function> {
+pub(super) fn parse(text: &str) -> Vec<TtirFunction> {
     let text = without_locations(text);
     let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#')).peekable();
     let mut functions = Vec::new();
@@ -148,34 +148,34 @@ fn without_locations(text: &str) -> String {
 
 struct Reader<'a, 't, I: Iterator<Item = &'t str>> {
     lines: &'a mut std::iter::Peekable<I>,
-    names: HashMap<String, Name>,
+    names: HashMap<String, ValueId>,
 }
 
 impl<'t, I: Iterator<Item = &'t str>> Reader<'_, 't, I> {
-    fn name(&mut self, name: &str) -> Name {
+    fn name(&mut self, name: &str) -> ValueId {
         let next = self.names.len();
         *self.names.entry(name.to_owned()).or_insert(next)
     }
 
     /// The indices of all values that a text names.
-    fn named(&mut self, text: &str) -> Vec<Name> {
+    fn named(&mut self, text: &str) -> Vec<ValueId> {
         named(text).into_iter().map(|name| self.name(name)).collect()
     }
 
     /// Parses a function's head: `public @kernel(%X: !tt.ptr<f16> {…}, %n: i32) attributes {…} {`.
-    fn head(&mut self, head: &str) -> Function {
+    fn head(&mut self, head: &str) -> TtirFunction {
         let (before, rest) = head.split_once('(').unwrap_or((head, ""));
         let name = before.rsplit('@').next().unwrap_or_default().to_owned();
         let parameters = split(rest, &[',', ')']).into_iter().filter_map(|one| {
             let (name, of) = one.trim().strip_prefix('%')?.split_once(':')?;
             Some((self.name(name), Type::parse(of.split('{').next().unwrap_or_default())))
         });
-        Function { name, parameters: parameters.collect(), ..Function::default() }
+        TtirFunction { name, parameters: parameters.collect(), ..TtirFunction::default() }
     }
 
     /// Parses a region up to its closing brace; returns it with the text after the brace.
     fn region(&mut self) -> (Region, String) {
-        let mut blocks = vec![Block::default()];
+        let mut blocks = vec![BasicBlock::default()];
         while let Some(line) = self.lines.next() {
             if let Some(after) = line.strip_prefix('}') {
                 return (blocks, after.trim().to_owned());
@@ -184,7 +184,7 @@ impl<'t, I: Iterator<Item = &'t str>> Reader<'_, 't, I> {
                 let head = label.split_once("//").map_or(label, |(head, _)| head);
                 let arguments = self.named(head);
                 let label = label.split(['(', ':']).next().unwrap_or_default().to_owned();
-                let block = Block { label, arguments, ops: Vec::new() };
+                let block = BasicBlock { label, arguments, ops: Vec::new() };
                 if let [first] = blocks.as_mut_slice()
                     && first.ops.is_empty()
                 {
@@ -226,7 +226,7 @@ impl<'t, I: Iterator<Item = &'t str>> Reader<'_, 't, I> {
     }
 
     /// Parses result names: `%a:2`, `%a, %b`.
-    fn results(&mut self, text: &str) -> Vec<Name> {
+    fn results(&mut self, text: &str) -> Vec<ValueId> {
         let mut all = Vec::new();
         for one in text.split(',').map(|one| one.trim().trim_start_matches('%')).filter(|one| !one.is_empty()) {
             match one.split_once(':').map(|(name, count)| (name, count.parse().unwrap_or(1))) {
@@ -272,7 +272,7 @@ fn split<'t>(text: &'t str, at: &[char]) -> Vec<&'t str> {
 /// The first type in a list.
 pub(super) fn first_type(text: &str) -> Option<Type> {
     let end = text.find(" * ").or_else(|| text.find(',')).unwrap_or(text.len());
-    Some(Type::parse(&text[..end])).filter(|of| of.kind != Kind::Other)
+    Some(Type::parse(&text[..end])).filter(|of| of.kind != ScalarKind::Other)
 }
 
 /// The types of an operation's results.
@@ -291,7 +291,7 @@ fn types(name: &str, text: &str) -> Vec<Type> {
     };
     let mut types: Vec<Type> = split(said, &[',']).into_iter().map(Type::parse).collect();
     match name {
-        "arith.cmpi" | "arith.cmpf" => types.iter_mut().for_each(|of| (of.kind, of.bits) = (Kind::Int, 1)),
+        "arith.cmpi" | "arith.cmpf" => types.iter_mut().for_each(|of| (of.kind, of.bits) = (ScalarKind::Int, 1)),
         "arith.select" => drop(types.drain(..types.len().saturating_sub(1))),
         _ => {}
     }
@@ -335,8 +335,8 @@ module {
         let functions = parse(TEXT);
         let [kernel] = functions.as_slice() else { panic!("{functions:?}") };
         assert_eq!((kernel.name.as_str(), kernel.parameters.len(), kernel.body.len()), ("kernel", 2, 3));
-        let half = Type { shape: vec![512], kind: Kind::Float, bits: 16 };
-        assert_eq!(kernel.parameters[0].1, Type { shape: Vec::new(), kind: Kind::Pointer, bits: 16 });
+        let half = Type { shape: vec![512], kind: ScalarKind::Float, bits: 16 };
+        assert_eq!(kernel.parameters[0].1, Type { shape: Vec::new(), kind: ScalarKind::Pointer, bits: 16 });
         let names: Vec<&str> = kernel.body[0].ops.iter().map(|op| op.name.as_str()).collect();
         assert_eq!(names, ["arith.constant", "scf.for", "arith.cmpi", "scf.if", "cf.cond_br"]);
         let looped = &kernel.body[0].ops[1];
@@ -353,13 +353,16 @@ module {
     #[test]
     fn types_say_what_they_hold() {
         let of = |text: &str| Type::parse(text);
-        assert_eq!(of("tensor<64x32x!tt.ptr<bf16>>"), Type { shape: vec![64, 32], kind: Kind::Pointer, bits: 16 });
+        assert_eq!(
+            of("tensor<64x32x!tt.ptr<bf16>>"),
+            Type { shape: vec![64, 32], kind: ScalarKind::Pointer, bits: 16 }
+        );
         assert_eq!(of("tensor<8xf8E4M3FN>").bits, 8);
-        assert_eq!(of("i1"), Type { shape: Vec::new(), kind: Kind::Int, bits: 1 });
+        assert_eq!(of("i1"), Type { shape: Vec::new(), kind: ScalarKind::Int, bits: 1 });
         assert_eq!(of("!tt.tensordesc<tensor<16x32xf16>>").shape, [16, 32]);
         let dot = " %a, %b, %c, inputPrecision = tf32 : tensor<64x32xbf16> * tensor<32x8xbf16> -> tensor<64x8xf32>";
-        assert_eq!(types("tt.dot", dot), [Type { shape: vec![64, 8], kind: Kind::Float, bits: 32 }]);
+        assert_eq!(types("tt.dot", dot), [Type { shape: vec![64, 8], kind: ScalarKind::Float, bits: 32 }]);
         let chosen = types("arith.select", " %c, %a, %b : tensor<4xi1>, tensor<4xf32>");
-        assert_eq!(chosen, [Type { shape: vec![4], kind: Kind::Float, bits: 32 }]);
+        assert_eq!(chosen, [Type { shape: vec![4], kind: ScalarKind::Float, bits: 32 }]);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::run::Touched;
+use super::simulation::AccessSectors;
 
 /// Bytes, operations and waits of one program, or of several together.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -33,7 +33,7 @@ pub(super) struct Work {
 }
 
 impl Work {
-    pub(super) fn load(&mut self, touched: &Touched) {
+    pub(super) fn load(&mut self, touched: &AccessSectors) {
         put(&mut self.loaded, &touched.bytes, 1.0);
         for (of, &(low, high)) in &touched.reach {
             let reach = self.reach.entry(*of).or_insert((low, high));
@@ -44,7 +44,7 @@ impl Work {
         }
     }
 
-    pub(super) fn store(&mut self, touched: &Touched, times: f64) {
+    pub(super) fn store(&mut self, touched: &AccessSectors, times: f64) {
         put(&mut self.stored, &touched.bytes, times);
     }
 

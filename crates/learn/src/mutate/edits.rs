@@ -2,16 +2,16 @@
 
 use tree_sitter::Node;
 
-use base::rng::Chance;
+use base::rng::Rng;
 use model::kernel::Module;
 use model::syntax::{Source, Span, each_node, field, node_span};
 
-use crate::program::Program;
+use crate::program::KernelProgram;
 
 type Change = (Span, String);
 
 /// A mutation that finds a place for itself in a kernel.
-type Edit = fn(&Ground<'_>, &mut Chance) -> Option<Vec<Change>>;
+type Edit = fn(&EditTarget<'_>, &mut Rng) -> Option<Vec<Change>>;
 
 const EDITS: &[Edit] = &[
     drop_constexpr,
@@ -33,30 +33,30 @@ const EDITS: &[Edit] = &[
     global_number,
 ];
 
-struct Ground<'a> {
+struct EditTarget<'a> {
     source: &'a Source,
     nodes: Vec<Node<'a>>,
     params: Vec<(String, Span, Option<Span>)>,
     kernel: Span,
 }
 
-impl<'a> Ground<'a> {
+impl<'a> EditTarget<'a> {
     fn text(&self, node: Node<'_>) -> &'a str {
         self.source.slice(node_span(node))
     }
 
-    fn pick(&self, chance: &mut Chance, fits: impl Fn(Node<'a>) -> bool) -> Option<Node<'a>> {
+    fn pick(&self, chance: &mut Rng, fits: impl Fn(Node<'a>) -> bool) -> Option<Node<'a>> {
         let all: Vec<Node<'a>> = self.nodes.iter().copied().filter(|node| fits(*node)).collect();
         all.get(chance.below(all.len() as u64) as usize).copied()
     }
 
-    fn pick_kind(&self, chance: &mut Chance, kind: &str) -> Option<Node<'a>> {
+    fn pick_kind(&self, chance: &mut Rng, kind: &str) -> Option<Node<'a>> {
         self.pick(chance, |node| node.kind() == kind)
     }
 }
 
 /// Applies one random mutation to a program's kernel.
-pub(super) fn change(program: &Program, chance: &mut Chance) -> Option<Vec<Change>> {
+pub(super) fn change(program: &KernelProgram, chance: &mut Rng) -> Option<Vec<Change>> {
     let source = Source::parse(program.text.as_str());
     let module = Module::build(&source);
     let kernel = module.kernel(&program.kernel)?;
@@ -70,16 +70,16 @@ pub(super) fn change(program: &Program, chance: &mut Chance) -> Option<Vec<Chang
         param.constexpr.then(|| Span::new(param.name_span.end, annotation.span.end))
     };
     let params = kernel.params.iter().map(|param| (param.name.clone(), param.name_span, annotated(param))).collect();
-    let ground = Ground { source: &source, nodes, params, kernel: kernel.span };
+    let ground = EditTarget { source: &source, nodes, params, kernel: kernel.span };
     (0..4).find_map(|_| EDITS[chance.below(EDITS.len() as u64) as usize](&ground, chance))
 }
 
-fn one_of<'a>(choices: &[&'a str], chance: &mut Chance) -> &'a str {
+fn one_of<'a>(choices: &[&'a str], chance: &mut Rng) -> &'a str {
     choices[chance.below(choices.len() as u64) as usize]
 }
 
 /// The span of the value of `name=…` in the signature comment.
-fn in_comment(ground: &Ground<'_>, name: &str) -> Option<Span> {
+fn in_comment(ground: &EditTarget<'_>, name: &str) -> Option<Span> {
     let text = ground.source.text();
     let start = text.find("# warpsmith: signature")?;
     let line = text[start..].lines().next()?;
@@ -88,20 +88,20 @@ fn in_comment(ground: &Ground<'_>, name: &str) -> Option<Span> {
     Some(Span::new(at, at + length))
 }
 
-fn constexpr_param<'g>(ground: &'g Ground<'_>, chance: &mut Chance) -> Option<(&'g str, Span)> {
+fn constexpr_param<'g>(ground: &'g EditTarget<'_>, chance: &mut Rng) -> Option<(&'g str, Span)> {
     let all: Vec<(&str, Span)> =
         ground.params.iter().filter_map(|(name, _, annotation)| Some((name.as_str(), (*annotation)?))).collect();
     all.get(chance.below(all.len() as u64) as usize).copied()
 }
 
 /// `BLOCK: tl.constexpr` → `BLOCK`
-fn drop_constexpr(ground: &Ground<'_>, chance: &mut Chance) -> Option<Vec<Change>> {
+fn drop_constexpr(ground: &EditTarget<'_>, chance: &mut Rng) -> Option<Vec<Change>> {
     let (name, annotation) = constexpr_param(ground, chance)?;
     Some(vec![(in_comment(ground, name)?, "i32".to_owned()), (annotation, String::new())])
 }
 
 /// Sets a tile size to another value, often one that is not a power of two.
-fn odd_size(ground: &Ground<'_>, chance: &mut Chance) -> Option<Vec<Change>> {
+fn odd_size(ground: &EditTarget<'_>, chance: &mut Rng) -> Option<Vec<Change>> {
     let (name, _) = constexpr_param(ground, chance)?;
     let size = one_of(&["96", "100", "48", "3", "1000", "0", "-1", "None", "8", "4", "2.0"], chance);
     Some(vec![(in_comment(ground, name)?, size.to_owned())])
@@ -112,7 +112,7 @@ fn arguments(call: Node<'_>) -> Vec<Node<'_>> {
     list.named_children(&mut list.walk()).filter(|node| node.kind() != "comment").collect()
 }
 
-fn drop_argument(ground: &Ground<'_>, chance: &mut Chance) -> Option<Vec<Change>> {
+fn drop_argument(ground: &EditTarget<'_>, chance: &mut Rng) -> Option<Vec<Change>> {
     let call = ground.pick(chance, |node| node.kind() == "call" && !arguments(node).is_empty())?;
     let arguments = arguments(call);
     let at = chance.below(arguments.len() as u64) as usize;
@@ -124,7 +124,7 @@ fn drop_argument(ground: &Ground<'_>, chance: &mut Chance) -> Option<Vec<Change>
     Some(vec![(span, String::new())])
 }
 
-fn rename_keyword(ground: &Ground<'_>, chance: &mut Chance) -> Option<Vec<Change>> {
+fn rename_keyword(ground: &EditTarget<'_>, chance: &mut Rng) -> Option<Vec<Change>> {
     let keyword = ground.pick_kind(chance, "keyword_argument")?;
     let name = field(keyword, "name")?;
     let others = match ground.text(name) {
@@ -137,7 +137,7 @@ fn rename_keyword(ground: &Ground<'_>, chance: &mut Chance) -> Option<Vec<Change
     Some(vec![(node_span(name), one_of(others, chance).to_owned())])
 }
 
-fn add_keyword(ground: &Ground<'_>, chance: &mut Chance) -> Option<Vec<Change>> {
+fn add_keyword(ground: &EditTarget<'_>, chance: &mut Rng) -> Option<Vec<Change>> {
     let call = ground.pick(chance, |node| node.kind() == "call" && !arguments(node).is_empty())?;
     let last = *arguments(call).last()?;
     let words = [
@@ -159,7 +159,7 @@ fn add_keyword(ground: &Ground<'_>, chance: &mut Chance) -> Option<Vec<Change>> 
     Some(vec![(Span::new(last.end_byte(), last.end_byte()), format!(", {}", one_of(&words, chance)))])
 }
 
-fn swap_arguments(ground: &Ground<'_>, chance: &mut Chance) -> Option<Vec<Change>> {
+fn swap_arguments(ground: &EditTarget<'_>, chance: &mut Rng) -> Option<Vec<Change>> {
     let positional = |node: Node<'_>| arguments(node).iter().filter(|one| one.kind() != "keyword_argument").count() > 1;
     let call = ground.pick(chance, |node| node.kind() == "call" && positional(node))?;
     let arguments = arguments(call);
@@ -167,13 +167,13 @@ fn swap_arguments(ground: &Ground<'_>, chance: &mut Chance) -> Option<Vec<Change
     Some(vec![(node_span(a), ground.text(b).to_owned()), (node_span(b), ground.text(a).to_owned())])
 }
 
-fn other_number(ground: &Ground<'_>, chance: &mut Chance) -> Option<Vec<Change>> {
+fn other_number(ground: &EditTarget<'_>, chance: &mut Rng) -> Option<Vec<Change>> {
     let number = ground.pick(chance, |node| matches!(node.kind(), "integer" | "float"))?;
     let others = ["1", "2", "3", "-1", "-2", "100", "0.5", "None", "\"0\"", "2 ** 70", "7", "(0, 1)", "[0]", "1.5"];
     Some(vec![(node_span(number), one_of(&others, chance).to_owned())])
 }
 
-fn other_operator(ground: &Ground<'_>, chance: &mut Chance) -> Option<Vec<Change>> {
+fn other_operator(ground: &EditTarget<'_>, chance: &mut Rng) -> Option<Vec<Change>> {
     let node = ground.pick(chance, |node| matches!(node.kind(), "binary_operator" | "comparison_operator"))?;
     let (operator, others) = if node.kind() == "binary_operator" {
         (field(node, "operator")?, &["+", "-", "*", "/", "//", "%", "**", "@", "<<", "&", "|", "and", "or", "=="][..])
@@ -184,12 +184,12 @@ fn other_operator(ground: &Ground<'_>, chance: &mut Chance) -> Option<Vec<Change
 }
 
 /// Swaps two letters of an attribute name.
-fn misspell_member(ground: &Ground<'_>, chance: &mut Chance) -> Option<Vec<Change>> {
+fn misspell_member(ground: &EditTarget<'_>, chance: &mut Rng) -> Option<Vec<Change>> {
     let member = field(ground.pick_kind(chance, "attribute")?, "attribute")?;
     Some(vec![(node_span(member), misspelt(ground.text(member), chance)?)])
 }
 
-fn misspell_name(ground: &Ground<'_>, chance: &mut Chance) -> Option<Vec<Change>> {
+fn misspell_name(ground: &EditTarget<'_>, chance: &mut Rng) -> Option<Vec<Change>> {
     let is_read = |node: Node<'_>| {
         let parent = node.parent();
         let field = |name| parent.and_then(|parent| field(parent, name));
@@ -202,7 +202,7 @@ fn misspell_name(ground: &Ground<'_>, chance: &mut Chance) -> Option<Vec<Change>
     Some(vec![(node_span(name), misspelt(ground.text(name), chance)?)])
 }
 
-fn misspelt(word: &str, chance: &mut Chance) -> Option<String> {
+fn misspelt(word: &str, chance: &mut Rng) -> Option<String> {
     if word.len() < 3 || !word.is_ascii() {
         return Some(format!("{word}{word}"));
     }
@@ -216,7 +216,7 @@ fn misspelt(word: &str, chance: &mut Chance) -> Option<String> {
     Some(letters.into_iter().collect())
 }
 
-fn other_member(ground: &Ground<'_>, chance: &mut Chance) -> Option<Vec<Change>> {
+fn other_member(ground: &EditTarget<'_>, chance: &mut Rng) -> Option<Vec<Change>> {
     let member = field(ground.pick_kind(chance, "attribute")?, "attribute")?;
     let others = [
         "sum",
@@ -247,7 +247,7 @@ fn other_member(ground: &Ground<'_>, chance: &mut Chance) -> Option<Vec<Change>>
     Some(vec![(node_span(member), one_of(&others, chance).to_owned())])
 }
 
-fn other_type(ground: &Ground<'_>, chance: &mut Chance) -> Option<Vec<Change>> {
+fn other_type(ground: &EditTarget<'_>, chance: &mut Rng) -> Option<Vec<Change>> {
     let is_type = |node: Node<'_>| {
         node.kind() == "attribute"
             && field(node, "attribute")
@@ -265,7 +265,7 @@ fn method(call: Node<'_>) -> Option<Node<'_>> {
 }
 
 /// `x.to(tl.float32)` → `x`
-fn drop_conversion(ground: &Ground<'_>, chance: &mut Chance) -> Option<Vec<Change>> {
+fn drop_conversion(ground: &EditTarget<'_>, chance: &mut Rng) -> Option<Vec<Change>> {
     let is_conversion = |node: Node<'_>| {
         let member = method(node).and_then(|function| field(function, "attribute"));
         node.kind() == "call" && member.is_some_and(|member| ground.text(member) == "to")
@@ -276,7 +276,7 @@ fn drop_conversion(ground: &Ground<'_>, chance: &mut Chance) -> Option<Vec<Chang
 }
 
 /// `x[:, None]` → `x`, or with the other axis expanded.
-fn drop_axes(ground: &Ground<'_>, chance: &mut Chance) -> Option<Vec<Change>> {
+fn drop_axes(ground: &EditTarget<'_>, chance: &mut Rng) -> Option<Vec<Change>> {
     let subscript = ground.pick_kind(chance, "subscript")?;
     let value = field(subscript, "value")?;
     let rest = Span::new(value.end_byte(), subscript.end_byte());
@@ -290,7 +290,7 @@ fn drop_axes(ground: &Ground<'_>, chance: &mut Chance) -> Option<Vec<Change>> {
 }
 
 /// `acc = tl.zeros(…)` → `acc = 0`
-fn plain_start(ground: &Ground<'_>, chance: &mut Chance) -> Option<Vec<Change>> {
+fn plain_start(ground: &EditTarget<'_>, chance: &mut Rng) -> Option<Vec<Change>> {
     let starts = |node: Node<'_>| {
         node.kind() == "call"
             && field(node, "function")
@@ -300,7 +300,7 @@ fn plain_start(ground: &Ground<'_>, chance: &mut Chance) -> Option<Vec<Change>> 
     Some(vec![(node_span(call), one_of(&["0", "0.0", "None", "[]", "1", "float('-inf')"], chance).to_owned())])
 }
 
-fn delete_statement(ground: &Ground<'_>, chance: &mut Chance) -> Option<Vec<Change>> {
+fn delete_statement(ground: &EditTarget<'_>, chance: &mut Rng) -> Option<Vec<Change>> {
     let statement = ground.pick(chance, |node| {
         node.kind() == "expression_statement"
             && node.parent().is_some_and(|parent| parent.kind() == "block" && parent.named_child_count() > 1)
@@ -309,7 +309,7 @@ fn delete_statement(ground: &Ground<'_>, chance: &mut Chance) -> Option<Vec<Chan
 }
 
 /// Moves a number into a global variable of the file.
-fn global_number(ground: &Ground<'_>, chance: &mut Chance) -> Option<Vec<Change>> {
+fn global_number(ground: &EditTarget<'_>, chance: &mut Rng) -> Option<Vec<Change>> {
     let number = ground.pick(chance, |node| matches!(node.kind(), "integer" | "float"))?;
     let text = ground.text(number);
     let name = one_of(&["FACTOR", "LOG2E", "SCALE", "LIMIT", "neg_inf", "EPS"], chance);

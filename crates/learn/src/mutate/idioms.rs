@@ -2,18 +2,18 @@
 
 use std::sync::LazyLock;
 
-use base::rng::Chance;
+use base::rng::Rng;
 use model::syntax::Span;
 
-use super::scope::{Kind, Name, Place, kind_of};
-use crate::oracle::Typed;
+use super::scope::{ScopedName, ScopedStatement, ValueKind, kind_of};
+use crate::oracle::TypedExpression;
 use crate::synthesize::{Style, filled};
 
 /// The place at which an idiom is inserted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Site {
     /// In place of an expression of this kind.
-    Expression(Kind),
+    Expression(ValueKind),
     /// After a statement.
     Statement,
 }
@@ -34,11 +34,11 @@ static IDIOMS: LazyLock<Vec<Idiom>> = LazyLock::new(|| {
 fn idiom(line: &str) -> Option<Idiom> {
     let (site, template) = line.split_once(": ")?;
     let site = match site {
-        "float" => Site::Expression(Kind::Float),
-        "int" => Site::Expression(Kind::Int),
-        "pointer" => Site::Expression(Kind::Pointer),
-        "integer" => Site::Expression(Kind::Integer),
-        "constant" => Site::Expression(Kind::Constant),
+        "float" => Site::Expression(ValueKind::Float),
+        "int" => Site::Expression(ValueKind::Int),
+        "pointer" => Site::Expression(ValueKind::Pointer),
+        "integer" => Site::Expression(ValueKind::Integer),
+        "constant" => Site::Expression(ValueKind::Constant),
         "do" => Site::Statement,
         _ => return None,
     };
@@ -51,15 +51,15 @@ pub(super) fn count() -> usize {
 }
 
 /// A kernel into which idioms are inserted.
-pub(super) struct Ground<'a> {
+pub(super) struct IdiomTarget<'a> {
     pub(super) text: &'a str,
-    pub(super) typed: &'a [Typed],
-    pub(super) places: &'a [Place],
+    pub(super) typed: &'a [TypedExpression],
+    pub(super) places: &'a [ScopedStatement],
     pub(super) style: &'a Style,
 }
 
 /// Inserts idiom number `at` at a random place. Returns the span that is replaced, and the new text.
-pub(super) fn put(at: usize, ground: &Ground<'_>, chance: &mut Chance) -> Option<(Span, String)> {
+pub(super) fn put(at: usize, ground: &IdiomTarget<'_>, chance: &mut Rng) -> Option<(Span, String)> {
     let idiom = IDIOMS.get(at)?;
     // A random place may lack names that the idiom needs.
     (0..6).find_map(|_| match idiom.site {
@@ -68,11 +68,11 @@ pub(super) fn put(at: usize, ground: &Ground<'_>, chance: &mut Chance) -> Option
     })
 }
 
-fn pick<'a, T>(items: &'a [T], chance: &mut Chance) -> Option<&'a T> {
+fn pick<'a, T>(items: &'a [T], chance: &mut Rng) -> Option<&'a T> {
     items.get(chance.below(items.len() as u64) as usize)
 }
 
-fn statement(template: &str, ground: &Ground<'_>, chance: &mut Chance) -> Option<(Span, String)> {
+fn statement(template: &str, ground: &IdiomTarget<'_>, chance: &mut Rng) -> Option<(Span, String)> {
     let place = pick(ground.places, chance)?;
     let line = ground.text[..place.stmt.start].rfind('\n').map_or(0, |at| at + 1);
     let indent = &ground.text[line..place.stmt.start];
@@ -84,15 +84,16 @@ fn statement(template: &str, ground: &Ground<'_>, chance: &mut Chance) -> Option
     Some((Span::new(end, end), format!("\n{indent}{}", words.replace('\n', &format!("\n{indent}")))))
 }
 
-fn expression(template: &str, kind: Kind, ground: &Ground<'_>, chance: &mut Chance) -> Option<(Span, String)> {
+fn expression(template: &str, kind: ValueKind, ground: &IdiomTarget<'_>, chance: &mut Rng) -> Option<(Span, String)> {
     let body = Span::new(ground.places.first()?.stmt.start, ground.places.last()?.stmt.end);
-    let sites: Vec<Span> = if kind == Kind::Constant {
-        let names: Vec<&Name> = ground.places[0].names.iter().filter(|name| name.kind == kind).collect();
+    let sites: Vec<Span> = if kind == ValueKind::Constant {
+        let names: Vec<&ScopedName> = ground.places[0].names.iter().filter(|name| name.kind == kind).collect();
         let uses = names.iter().flat_map(|name| ground.text.match_indices(name.text.as_str()));
         let uses = uses.map(|(at, word)| Span::new(at, at + word.len()));
         uses.filter(|span| body.contains(*span) && is_word(ground.text, *span)).collect()
     } else {
-        let of_kind = |(span, ty): &&Typed| body.contains(*span) && kind_of(ty).is_some_and(|(one, _)| one == kind);
+        let of_kind =
+            |(span, ty): &&TypedExpression| body.contains(*span) && kind_of(ty).is_some_and(|(one, _)| one == kind);
         ground.typed.iter().filter(of_kind).map(|(span, _)| *span).collect()
     };
     let span = *pick(&sites, chance)?;
@@ -112,11 +113,12 @@ fn is_word(text: &str, span: Span) -> bool {
 fn words(
     template: &str,
     expression: Option<&str>,
-    names: &[Name],
+    names: &[ScopedName],
     style: &Style,
-    chance: &mut Chance,
+    chance: &mut Rng,
 ) -> Option<String> {
-    let tiles: Vec<&Name> = names.iter().filter(|name| !name.shape.is_empty() && name.kind != Kind::Bool).collect();
+    let tiles: Vec<&ScopedName> =
+        names.iter().filter(|name| !name.shape.is_empty() && name.kind != ValueKind::Bool).collect();
     let shape = pick(&tiles, chance).map_or("", |name| name.shape.as_str());
     let mut chosen: Vec<(String, String)> = Vec::new();
     filled(template, |role| {
@@ -126,22 +128,22 @@ fn words(
         if let Some((_, name)) = chosen.iter().find(|(known, _)| known == role) {
             return Some(name.clone());
         }
-        let of = |kind: Kind, fits: &dyn Fn(&Name) -> bool, chance: &mut Chance| {
-            let all: Vec<&Name> = names.iter().filter(|name| name.kind == kind && fits(name)).collect();
-            let alike: Vec<&Name> = all.iter().filter(|name| name.shape == shape).copied().collect();
+        let of = |kind: ValueKind, fits: &dyn Fn(&ScopedName) -> bool, chance: &mut Rng| {
+            let all: Vec<&ScopedName> = names.iter().filter(|name| name.kind == kind && fits(name)).collect();
+            let alike: Vec<&ScopedName> = all.iter().filter(|name| name.shape == shape).copied().collect();
             pick(if alike.is_empty() { &all } else { &alike }, chance).map(|name| name.text.clone())
         };
-        let any = |_: &Name| true;
+        let any = |_: &ScopedName| true;
         let name = match role {
             "tl" => Some(style.language.to_owned()),
-            "v" | "u" => of(Kind::Float, &any, chance),
-            "d" => of(Kind::Float, &|name| name.shape.contains(','), chance),
-            "o" => of(Kind::Int, &any, chance),
-            "q" => of(Kind::Bool, &any, chance),
-            "n" => of(Kind::Integer, &any, chance),
-            "s" => of(Kind::Real, &any, chance),
-            "p" => of(Kind::Pointer, &any, chance),
-            "C" => of(Kind::Constant, &any, chance),
+            "v" | "u" => of(ValueKind::Float, &any, chance),
+            "d" => of(ValueKind::Float, &|name| name.shape.contains(','), chance),
+            "o" => of(ValueKind::Int, &any, chance),
+            "q" => of(ValueKind::Bool, &any, chance),
+            "n" => of(ValueKind::Integer, &any, chance),
+            "s" => of(ValueKind::Real, &any, chance),
+            "p" => of(ValueKind::Pointer, &any, chance),
+            "C" => of(ValueKind::Constant, &any, chance),
             _ => None,
         }?;
         chosen.push((role.to_owned(), name.clone()));

@@ -6,12 +6,12 @@ mod scope;
 
 pub(crate) use scope::places;
 
-use base::rng::Chance;
+use base::rng::Rng;
 use model::syntax::Span;
 
-use super::oracle::Typed;
-use super::program::Program;
-use super::synthesize::{Task, mixed};
+use super::oracle::TypedExpression;
+use super::program::KernelProgram;
+use super::synthesize::{SyntheticTask, mixed};
 
 /// A mutated kernel.
 #[derive(Clone, Debug)]
@@ -19,7 +19,7 @@ pub struct Mutant {
     /// The number of the task whose kernel was mutated.
     pub task: usize,
     /// The program with the mutated kernel.
-    pub program: Program,
+    pub program: KernelProgram,
 }
 
 /// The number of mutations out of three that insert an idiom; the others edit what the kernel has.
@@ -29,11 +29,11 @@ const DOUBLE: u64 = 10;
 
 /// Makes up to `count` different mutants of a task's kernel; `typed` are its expressions with their types.
 #[must_use]
-pub fn mutants(task: &Task, typed: &[Typed], count: usize, seed: u64) -> Vec<Mutant> {
-    let mut chance = Chance::new(mixed(seed ^ 0x5eed, task.number as u64));
+pub fn mutants(task: &SyntheticTask, typed: &[TypedExpression], count: usize, seed: u64) -> Vec<Mutant> {
+    let mut chance = Rng::new(mixed(seed ^ 0x5eed, task.number as u64));
     let places = places(&task.program, typed);
     let text = task.program.text.as_str();
-    let ground = idioms::Ground { text, typed, places: &places, style: &task.style };
+    let ground = idioms::IdiomTarget { text, typed, places: &places, style: &task.style };
     let mut made: Vec<Mutant> = Vec::new();
     for _ in 0..count * 3 {
         if made.len() == count {

@@ -3,7 +3,7 @@
 
 /// A family of kernels.
 #[derive(Debug)]
-pub(crate) struct Family {
+pub(crate) struct KernelFamily {
     /// The name of the family.
     pub(crate) name: &'static str,
     /// The signature, as written in the comment.
@@ -35,8 +35,8 @@ pub(crate) const OPERATORS: &[&str] = &[
 const HELPER: &str = "@$jit\ndef $f($fa, $fb):\n    return $fa * $fb + $fa\n\n\n";
 
 /// All families.
-pub(crate) const FAMILIES: &[Family] = &[
-    Family {
+pub(crate) const FAMILIES: &[KernelFamily] = &[
+    KernelFamily {
         name: "elementwise",
         signature: "$x=*$T $z=*$T $n=i32 $B=$SIZE",
         before: "",
@@ -50,7 +50,7 @@ def $k($x, $z, $n, $B: $tl.constexpr):
     $tl.store($z + $o, $v, mask=$q)
 ",
     },
-    Family {
+    KernelFamily {
         name: "binary",
         signature: "$x=*$T $y=*$T $z=*$T $n=i32 $eps=fp32 $B=$SIZE",
         before: "",
@@ -65,7 +65,7 @@ def $k($x, $y, $z, $n, $eps, $B: $tl.constexpr):
     $tl.store($z + $o, $v, mask=$o < $n)
 ",
     },
-    Family {
+    KernelFamily {
         name: "row_sum",
         signature: "$x=*$T $z=*fp32 $n=i32 $s=i32 $B=$SIZE",
         before: "",
@@ -80,7 +80,7 @@ def $k($x, $z, $n, $s, $B: $tl.constexpr):
     $tl.store($z + $pid, $acc)
 ",
     },
-    Family {
+    KernelFamily {
         name: "softmax",
         signature: "$x=*$T $z=*$T $n=i32 $s=i32 $B=$SIZE",
         before: "",
@@ -98,7 +98,7 @@ def $k($z, $x, $s, $n, $B: $tl.constexpr):
     $tl.store($z + $pid * $s + $o, $r, mask=$q)
 ",
     },
-    Family {
+    KernelFamily {
         name: "layer_norm",
         signature: "$x=*$T $w=*$T $y=*$T $z=*$T $n=i32 $s=i32 $eps=fp32 $B=$SIZE",
         before: "",
@@ -122,7 +122,7 @@ def $k($x, $w, $y, $z, $s, $n, $eps, $B: $tl.constexpr):
         $tl.store($z + $pid * $s + $o, $r, mask=$q)
 ",
     },
-    Family {
+    KernelFamily {
         name: "rms_norm",
         signature: "$x=*$T $w=*fp32 $z=*$T $n=i32 $s=i32 $eps=fp32 $B=$SIZE",
         before: "",
@@ -139,7 +139,7 @@ def $k($x, $w, $z, $s, $n, $eps, $B: $tl.constexpr):
     $tl.store($z + $pid * $s + $o, $v * $r * $g, mask=$q)
 ",
     },
-    Family {
+    KernelFamily {
         name: "matmul",
         signature: "$x=*fp16 $y=*fp16 $z=*fp32 $m=i32 $n=i32 $s=i32 $A=32 $B=64 $K=32",
         before: "",
@@ -159,7 +159,7 @@ def $k($x, $y, $z, $m, $n, $s, $A: $tl.constexpr, $B: $tl.constexpr, $K: $tl.con
     $tl.store($z + $om[:, None] * $n + $o[None, :], $acc, mask=$q)
 ",
     },
-    Family {
+    KernelFamily {
         name: "attention",
         signature: "$x=*fp16 $y=*fp16 $w=*fp16 $z=*fp16 $n=i32 $s=i32 $eps=fp32 $A=64 $B=64 $K=64",
         before: "",
@@ -186,7 +186,7 @@ def $k($x, $y, $w, $z, $n, $s, $eps, $A: $tl.constexpr, $B: $tl.constexpr, $K: $
     $tl.store($z + $om[:, None] * $s + $ok[None, :], $acc.to($tl.float16), mask=$om[:, None] < $n)
 ",
     },
-    Family {
+    KernelFamily {
         name: "gather",
         signature: "$x=*$T $idx=*i64 $z=*$T $n=i32 $s=i32 $B=$SIZE",
         before: "",
@@ -201,7 +201,7 @@ def $k($x, $idx, $z, $s, $n, $B: $tl.constexpr):
     $tl.store($z + $o, $v, mask=$q)
 ",
     },
-    Family {
+    KernelFamily {
         name: "scan",
         signature: "$x=*$T $z=*fp32 $n=i32 $B=$SIZE",
         before: "",
@@ -215,7 +215,7 @@ def $k($x, $z, $n, $B: $tl.constexpr):
     $tl.store($z + $tl.program_id(0) * $n + $o, $r, mask=$q)
 ",
     },
-    Family {
+    KernelFamily {
         name: "histogram",
         signature: "$idx=*i32 $z=*i32 $x=*fp32 $w=*fp32 $n=i32 $B=$SIZE",
         before: "",
@@ -231,7 +231,7 @@ def $k($idx, $z, $x, $w, $n, $B: $tl.constexpr):
     $tl.atomic_max($w + $pid, $tl.max($v, 0))
 ",
     },
-    Family {
+    KernelFamily {
         name: "quantize",
         signature: "$x=*$T $z=*i8 $w=*fp32 $n=i32 $B=$SIZE",
         before: "",
@@ -249,7 +249,7 @@ def $k($x, $z, $w, $n, $B: $tl.constexpr):
     $tl.store($w + $pid, $t)
 ",
     },
-    Family {
+    KernelFamily {
         name: "transpose",
         signature: "$x=*$T $z=*$T $m=i32 $n=i32 $A=$SMALL $B=32",
         before: "",
@@ -265,7 +265,7 @@ def $k($x, $z, $m, $n, $A: $tl.constexpr, $B: $tl.constexpr):
     $tl.store($z + $o[:, None] * $m + $om[None, :], $r, mask=$tl.trans($q))
 ",
     },
-    Family {
+    KernelFamily {
         name: "helper",
         signature: "$x=*$T $y=*$T $z=*$T $n=i32 $B=$SIZE",
         before: HELPER,
@@ -281,7 +281,7 @@ def $k($x, $y, $z, $n, $B: $tl.constexpr):
     $tl.store($z + $o, $v, mask=$q)
 ",
     },
-    Family {
+    KernelFamily {
         name: "branches",
         signature: "$x=*$T $z=*$T $n=i32 $F=1 $B=$SIZE",
         before: "",
@@ -303,7 +303,7 @@ def $k($x, $z, $n, $F: $tl.constexpr, $B: $tl.constexpr):
     $tl.store($z + $o, $v, mask=$q)
 ",
     },
-    Family {
+    KernelFamily {
         name: "unrolled",
         signature: "$x=*$T $z=*fp32 $n=i32 $K=4 $B=$SIZE",
         before: "",
@@ -319,7 +319,7 @@ def $k($x, $z, $n, $K: $tl.constexpr, $B: $tl.constexpr):
     $tl.store($z + $pid, $r)
 ",
     },
-    Family {
+    KernelFamily {
         name: "argmax",
         signature: "$x=*$T $z=*i32 $w=*fp32 $n=i32 $B=$SIZE",
         before: "",
@@ -335,7 +335,7 @@ def $k($x, $z, $w, $n, $B: $tl.constexpr):
     $tl.store($w + $pid, $mx)
 ",
     },
-    Family {
+    KernelFamily {
         name: "dropout",
         signature: "$x=*$T $z=*$T $n=i32 $eps=fp32 $m=i32 $B=$SIZE",
         before: "",
@@ -351,7 +351,7 @@ def $k($x, $z, $n, $eps, $m, $B: $tl.constexpr):
     $tl.store($z + $o, $r, mask=$q)
 ",
     },
-    Family {
+    KernelFamily {
         name: "while_loop",
         signature: "$x=*$T $z=*fp32 $n=i32 $B=$SIZE",
         before: "",
@@ -368,7 +368,7 @@ def $k($x, $z, $n, $B: $tl.constexpr):
     $tl.store($z + $pid, $tl.sum($acc, axis=0))
 ",
     },
-    Family {
+    KernelFamily {
         name: "tile_reduce",
         signature: "$x=*$T $z=*fp32 $m=i32 $n=i32 $A=$SMALL $B=64",
         before: "",
@@ -386,7 +386,7 @@ def $k($x, $z, $m, $n, $A: $tl.constexpr, $B: $tl.constexpr):
     $tl.store($z + $om, $r, mask=$om < $m)
 ",
     },
-    Family {
+    KernelFamily {
         name: "gated",
         signature: "$x=*$T $y=*$T $z=*$T $s=i32 $n=i32 $B=$SIZE",
         before: "",
@@ -404,7 +404,7 @@ def $k($x, $y, $z, $s, $n, $B: $tl.constexpr):
     $tl.store($z + $o, $r, mask=$q)
 ",
     },
-    Family {
+    KernelFamily {
         name: "rotary",
         signature: "$x=*$T $y=*fp32 $w=*fp32 $s=i32 $K=32",
         before: "",
@@ -420,7 +420,7 @@ def $k($x, $y, $w, $s, $K: $tl.constexpr):
     $tl.store($x + $pid * $s + $K + $o, $t * $u + $v * $g)
 ",
     },
-    Family {
+    KernelFamily {
         name: "cross_entropy",
         signature: "$x=*$T $idx=*i64 $z=*fp32 $n=i32 $s=i32 $B=$SIZE",
         before: "",
@@ -438,7 +438,7 @@ def $k($x, $idx, $z, $s, $n, $B: $tl.constexpr):
     $tl.store($z + $pid, $r)
 ",
     },
-    Family {
+    KernelFamily {
         name: "outer",
         signature: "$x=*$T $y=*$T $z=*fp32 $n=i32 $A=$SMALL $B=32",
         before: "",

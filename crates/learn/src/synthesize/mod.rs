@@ -3,12 +3,12 @@
 mod families;
 mod style;
 
-pub(crate) use families::{FAMILIES, Family, OPERATORS};
+pub(crate) use families::{FAMILIES, KernelFamily, OPERATORS};
 pub(crate) use style::{Style, filled};
 
-use base::rng::Chance;
+use base::rng::Rng;
 
-use super::program::Program;
+use super::program::KernelProgram;
 
 const TYPES: &[&str] = &["fp32", "fp16", "bf16"];
 const SIZES: &[&str] = &["64", "128", "256", "512", "1024"];
@@ -16,39 +16,39 @@ const SMALL: &[&str] = &["16", "32", "64"];
 
 /// A synthetic kernel.
 #[derive(Clone, Debug)]
-pub struct Task {
+pub struct SyntheticTask {
     /// The index of the task. Failures of one task do not count as independent.
     pub number: usize,
     /// The name of the kernel's family, see `families.rs`.
     pub family: &'static str,
     /// The program with the kernel.
-    pub program: Program,
+    pub program: KernelProgram,
     /// The style in which the kernel is written.
     pub style: Style,
 }
 
 /// Up to `count` tasks; equal seeds give equal tasks.
 #[must_use]
-pub fn tasks(count: usize, seed: u64) -> Vec<Task> {
-    (0..count).filter_map(|number| task(number, &mut Chance::new(mixed(seed, number as u64)))).collect()
+pub fn tasks(count: usize, seed: u64) -> Vec<SyntheticTask> {
+    (0..count).filter_map(|number| task(number, &mut Rng::new(mixed(seed, number as u64)))).collect()
 }
 
 /// A seed for each number, derived from a common seed.
 #[must_use]
 pub fn mixed(seed: u64, number: u64) -> u64 {
-    Chance::new(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ number.wrapping_mul(0xd1b5_4a32_d192_ed03)).bits()
+    Rng::new(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ number.wrapping_mul(0xd1b5_4a32_d192_ed03)).bits()
 }
 
-fn task(number: usize, chance: &mut Chance) -> Option<Task> {
+fn task(number: usize, chance: &mut Rng) -> Option<SyntheticTask> {
     // All families are used equally often.
     let family = &FAMILIES[number % FAMILIES.len()];
     let style = Style::draw(chance);
     let program = written(family, &style, chance)?;
-    Some(Task { number, family: family.name, program, style })
+    Some(SyntheticTask { number, family: family.name, program, style })
 }
 
-fn written(family: &Family, style: &Style, chance: &mut Chance) -> Option<Program> {
-    let one_of = |choices: &[&'static str], chance: &mut Chance| choices[chance.below(choices.len() as u64) as usize];
+fn written(family: &KernelFamily, style: &Style, chance: &mut Rng) -> Option<KernelProgram> {
+    let one_of = |choices: &[&'static str], chance: &mut Rng| choices[chance.below(choices.len() as u64) as usize];
     let (element, size, small) = (one_of(TYPES, chance), one_of(SIZES, chance), one_of(SMALL, chance));
     let length = 1 + chance.below(3);
     let chain: Vec<&str> = (0..length).map(|_| one_of(OPERATORS, chance)).collect();
@@ -64,7 +64,7 @@ fn written(family: &Family, style: &Style, chance: &mut Chance) -> Option<Progra
     let (header, before, signature) = (style.header(), fill(family.before)?, fill(family.signature)?);
     let (body, jit) = (fill(family.body)?, style.jit);
     let text = format!("{header}\n\n{before}# warpsmith: signature {signature}\n@{jit}{body}");
-    Some(Program::new(text, style.name("k")?))
+    Some(KernelProgram::new(text, style.name("k")?))
 }
 
 #[cfg(test)]
@@ -88,7 +88,7 @@ mod tests {
             assert!(task.program.request(false).is_some(), "{}: {text}", task.family);
             let source = Source::parse(text.as_str());
             let module = Module::build(&source);
-            let context = rules::Context::new(&source, &module, model::api::Target::newest());
+            let context = rules::RuleContext::new(&source, &module, model::api::TritonTarget::newest());
             let select = rules::Selection { select: vec!["L".to_owned()], ignore: Vec::new() };
             assert_eq!(rules::check(&context, &select), [], "{}: {text}", task.family);
         }

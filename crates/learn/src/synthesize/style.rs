@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use base::rng::Chance;
+use base::rng::Rng;
 
 /// Import statements, with the names that they give to `triton.language` and `triton.jit`.
 const HEADERS: &[(&str, &str, &str)] = &[
@@ -60,7 +60,7 @@ pub struct Style {
 
 impl Style {
     /// Draws a random style. No two roles have the same name.
-    pub fn draw(chance: &mut Chance) -> Self {
+    pub fn draw(chance: &mut Rng) -> Self {
         let (header, language, jit) = HEADERS[chance.below(HEADERS.len() as u64) as usize];
         let mut names = BTreeMap::new();
         let mut taken = Vec::new();
@@ -109,7 +109,7 @@ mod tests {
     #[test]
     fn roles_get_names_of_their_own() {
         for seed in 0..50 {
-            let style = Style::draw(&mut Chance::new(seed));
+            let style = Style::draw(&mut Rng::new(seed));
             let mut names: Vec<&str> = style.names.values().map(String::as_str).collect();
             names.sort_unstable();
             let count = names.len();

@@ -5,7 +5,7 @@
 
 mod budget;
 mod error;
-mod shown;
+mod quoting;
 mod templates;
 
 pub use error::PromptError;
@@ -29,7 +29,7 @@ pub enum Operator {
 
 /// The data that templates are filled with.
 #[derive(Clone, Debug, Default)]
-pub struct Context<'a> {
+pub struct PromptContext<'a> {
     /// The name of the user's file, without its folder.
     pub file_name: &'a str,
     /// The kernels that the search optimizes.

@@ -6,9 +6,9 @@ use std::path::Path;
 use minijinja::syntax::SyntaxConfig;
 use minijinja::{Environment, UndefinedBehavior, Value};
 
-use super::budget::{Part, all, least, parts, told};
-use super::shown::{Choice, shown};
-use super::{BYTES_OF_TOKEN, Context, Operator, Prompt, PromptError, tokens};
+use super::budget::{OptionalPart, all, describe, least, parts};
+use super::quoting::{IncludedParts, shown};
+use super::{BYTES_OF_TOKEN, Operator, Prompt, PromptContext, PromptError, tokens};
 
 /// The version of the data that templates may refer to. It grows by one when something is removed or changes its
 /// meaning.
@@ -105,14 +105,19 @@ impl Templates {
     ///
     /// # Errors
     /// Returns an error when a template is invalid, or when not even the code fits.
-    pub fn render(&self, operator: Operator, context: &Context<'_>, budget: usize) -> Result<Prompt, PromptError> {
+    pub fn render(
+        &self,
+        operator: Operator,
+        context: &PromptContext<'_>,
+        budget: usize,
+    ) -> Result<Prompt, PromptError> {
         let (everything, order) = (all(operator, context), parts(operator, context));
         let without = |count: usize| {
             let mut choice = everything.clone();
             order[..count].iter().for_each(|part| choice.set(*part, false));
             choice
         };
-        let attempt = |choice: &Choice| {
+        let attempt = |choice: &IncludedParts| {
             let prompt = self.fill(operator, context, choice)?;
             let needed = tokens(&prompt.system) + tokens(&prompt.user);
             Ok::<_, PromptError>((prompt, needed))
@@ -133,7 +138,7 @@ impl Templates {
         }
         let mut choice = without(enough);
         let (mut best, mut used) = attempt(&choice)?;
-        let mut gone: Vec<Part> = Vec::new();
+        let mut gone: Vec<OptionalPart> = Vec::new();
         for part in order[..enough].iter().rev() {
             choice.set(*part, true);
             let fits = used + least(*part, context) / BYTES_OF_TOKEN <= budget;
@@ -145,11 +150,16 @@ impl Templates {
                 }
             }
         }
-        best.left_out = gone.iter().rev().map(|part| told(*part, context)).collect();
+        best.left_out = gone.iter().rev().map(|part| describe(*part, context)).collect();
         Ok(best)
     }
 
-    fn fill(&self, operator: Operator, context: &Context<'_>, choice: &Choice) -> Result<Prompt, PromptError> {
+    fn fill(
+        &self,
+        operator: Operator,
+        context: &PromptContext<'_>,
+        choice: &IncludedParts,
+    ) -> Result<Prompt, PromptError> {
         let values = shown(context, choice);
         let (system, user) = (self.text("system", &values)?, self.text(operator.template(), &values)?);
         Ok(Prompt { system, user, left_out: Vec::new() })

@@ -6,9 +6,9 @@ use super::*;
 
 const KERNEL: &str = include_str!("../../../../tests/gpu/optimize/softmax_wide.py");
 
-fn context<'a>(kernels: &'a [String]) -> Context<'a> {
+fn context<'a>(kernels: &'a [String]) -> PromptContext<'a> {
     let attempt = |change: &str, outcome: &str| Attempt { change: change.to_owned(), outcome: outcome.to_owned() };
-    Context {
+    PromptContext {
         file_name: "softmax_wide.py",
         kernels,
         entry: "wide_softmax",
@@ -45,15 +45,15 @@ fn both(prompt: &Prompt) -> String {
 fn prompts_are_as_reviewed() {
     let kernels = ["softmax_fwd".to_owned()];
     let templates = Templates::shipped();
-    let render = |operator, context: &Context<'_>| both(&templates.render(operator, context, 20_000).unwrap());
+    let render = |operator, context: &PromptContext<'_>| both(&templates.render(operator, context, 20_000).unwrap());
     expect_file!["../../../../tests/prompts/small.txt"].assert_eq(&render(Operator::Small, &context(&kernels)));
     expect_file!["../../../../tests/prompts/large.txt"].assert_eq(&render(Operator::Large, &context(&kernels)));
     let mistake = "softmax_wide.py:17:\n    e = tl.exp(x - tl.maxx(x, 0))\nmodule has no attribute 'maxx'";
     let broken = KERNEL.replace("tl.max(", "tl.maxx(");
-    let repaired = Context { base: &broken, mistake: Some(mistake), ..context(&kernels) };
+    let repaired = PromptContext { base: &broken, mistake: Some(mistake), ..context(&kernels) };
     expect_file!["../../../../tests/prompts/repair.txt"].assert_eq(&render(Operator::Repair, &repaired));
     let model = "import torch\n\n\nclass Model(torch.nn.Module):\n    def forward(self, x):\n        return torch.softmax(x, dim=1)\n";
-    let written = Context {
+    let written = PromptContext {
         file_name: "model.py",
         kernels: &[],
         entry: "Model.forward",
@@ -71,14 +71,14 @@ fn prompts_are_as_reviewed() {
 #[test]
 fn a_retry_says_what_was_wrong() {
     let templates = Templates::shipped();
-    let context = Context { mistake: Some("there is no edit in the reply"), ..context(&[]) };
+    let context = PromptContext { mistake: Some("there is no edit in the reply"), ..context(&[]) };
     for operator in [Operator::Small, Operator::Large, Operator::Repair, Operator::Write] {
         assert!(templates.render(operator, &context, 20_000).unwrap().user.contains("there is no edit in the reply"));
     }
 }
 
 /// More of everything than fits.
-fn plenty(kernels: &[String]) -> Context<'_> {
+fn plenty(kernels: &[String]) -> PromptContext<'_> {
     let mut context = context(kernels);
     context.pool = (0..20).map(|at| Pooled { text: KERNEL.to_owned(), speedup: 3.0 - f64::from(at) / 10.0 }).collect();
     context.branch =

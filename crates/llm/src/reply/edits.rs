@@ -7,7 +7,7 @@ use rules::{Edit, apply_edits};
 
 use super::nearest::nearest;
 use super::{Replacement, ReplyError};
-use crate::lines::Numbered;
+use crate::numbered_text::Numbered;
 
 /// The largest number of places that an error lists for an ambiguous text.
 const PLACES: usize = 8;

@@ -5,7 +5,7 @@ const MOST_BLOCKS: usize = 64;
 
 /// A fenced code block.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Block {
+pub(super) struct CodeBlock {
     /// The info string after the opening fence.
     pub(super) info: String,
     /// The text of the block, including its last line end.
@@ -29,8 +29,8 @@ pub(super) fn opens(line: &str) -> Option<(char, usize, &str)> {
 }
 
 /// The blocks of a reply. A block without an end extends to the end of the reply.
-pub(super) fn blocks(reply: &str) -> Vec<Block> {
-    let mut found: Vec<Block> = Vec::new();
+pub(super) fn blocks(reply: &str) -> Vec<CodeBlock> {
+    let mut found: Vec<CodeBlock> = Vec::new();
     let mut open: Option<(char, usize)> = None;
     for line in reply.split_inclusive('\n') {
         match (opens(line), open) {
@@ -39,7 +39,7 @@ pub(super) fn blocks(reply: &str) -> Vec<Block> {
                     break;
                 }
                 open = Some((mark, length));
-                found.push(Block { info: info.to_owned(), text: String::new() });
+                found.push(CodeBlock { info: info.to_owned(), text: String::new() });
             }
             (Some((mark, length, "")), Some((own, least))) if mark == own && length >= least => open = None,
             (_, Some(_)) => {
@@ -56,7 +56,7 @@ pub(super) fn blocks(reply: &str) -> Vec<Block> {
 /// The candidates for the file of a reply, the most likely first.
 pub(super) fn files(reply: &str) -> Vec<String> {
     let all = blocks(reply);
-    let python: Vec<&Block> = all.iter().filter(|block| is_python(&block.info)).collect();
+    let python: Vec<&CodeBlock> = all.iter().filter(|block| is_python(&block.info)).collect();
     // The last block is the final version of most models.
     let mut files: Vec<String> = python.iter().rev().map(|block| block.text.clone()).collect();
     if python.len() > 1 {

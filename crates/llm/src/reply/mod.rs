@@ -2,7 +2,7 @@
 //! or an error message for the model and nothing else; paths, commands and other languages in it have no effect.
 
 mod blocks;
-mod defined;
+mod defined_names;
 mod edits;
 mod error;
 mod fences;
@@ -14,7 +14,7 @@ pub use error::ReplyError;
 
 use model::syntax::{Source, each_node, node_span};
 
-use super::lines::{Numbered, bare_return, hidden, one_line};
+use super::numbered_text::{Numbered, bare_return, hidden, one_line};
 
 /// The largest length of a reply, in bytes.
 const LONGEST_REPLY: usize = 1 << 20;
@@ -58,7 +58,7 @@ pub fn whole_file(reply: &str, must_define: &[&str]) -> Result<String, ReplyErro
             problem.get_or_insert((usize::MAX, error));
             continue;
         }
-        let missing = defined::missing(&text, must_define);
+        let missing = defined_names::missing(&text, must_define);
         match check(&text, "") {
             Ok(()) if missing.is_empty() => return Ok(text),
             found => {

@@ -5,7 +5,7 @@ use tree_sitter::Node;
 use model::syntax::field;
 
 use super::paths::{in_class, power_of};
-use super::{Screened, What};
+use super::{ObjectionKind, Screened};
 
 /// Modules that kernels and their callers may need.
 const HARMLESS: &[&str] = &[
@@ -27,9 +27,9 @@ const HARMLESS: &[&str] = &[
 ];
 
 /// Modules that are not needed to compute something on a device, by kind of objection.
-const GROUPS: &[(What, &[&str])] = &[
+const GROUPS: &[(ObjectionKind, &[&str])] = &[
     (
-        What::Outside,
+        ObjectionKind::Outside,
         &[
             "aiohttp",
             "cffi",
@@ -72,7 +72,7 @@ const GROUPS: &[(What, &[&str])] = &[
         ],
     ),
     (
-        What::Dynamic,
+        ObjectionKind::Dynamic,
         &[
             "ast",
             "base64",
@@ -91,11 +91,11 @@ const GROUPS: &[(What, &[&str])] = &[
         ],
     ),
     (
-        What::Concurrency,
+        ObjectionKind::Concurrency,
         &["_thread", "asyncio", "atexit", "concurrent", "multiprocessing", "queue", "sched", "signal", "threading"],
     ),
     (
-        What::Inspection,
+        ObjectionKind::Inspection,
         &[
             "dis",
             "faulthandler",
@@ -112,10 +112,10 @@ const GROUPS: &[(What, &[&str])] = &[
     ),
 ];
 
-pub(super) fn look(screened: &Screened<'_>, node: Node<'_>, add: &mut dyn FnMut(What, &str)) {
+pub(super) fn look(screened: &Screened<'_>, node: Node<'_>, add: &mut dyn FnMut(ObjectionKind, &str)) {
     if matches!(node.kind(), "import_statement" | "import_from_statement") && in_class(node) {
         // A name that becomes an attribute can no longer be followed.
-        add(What::Dynamic, screened.text(node));
+        add(ObjectionKind::Dynamic, screened.text(node));
     }
     match node.kind() {
         "import_statement" => {
@@ -138,20 +138,20 @@ pub(super) fn look(screened: &Screened<'_>, node: Node<'_>, add: &mut dyn FnMut(
             }
             if names.is_empty() {
                 // The names that a star import brings are unknown.
-                add(What::Import, &format!("from {module} import *"));
+                add(ObjectionKind::Import, &format!("from {module} import *"));
             }
         }
         _ => {}
     }
 }
 
-fn module_is(module: &str, add: &mut dyn FnMut(What, &str)) {
+fn module_is(module: &str, add: &mut dyn FnMut(ObjectionKind, &str)) {
     let first = module.split('.').next().unwrap_or_default();
     if let Some(what) = power_of(module) {
         add(what, module);
     } else if !HARMLESS.contains(&first) {
         let group = GROUPS.iter().find(|(_, modules)| modules.contains(&first));
         // Imports of different parts of a module count as the same.
-        add(group.map_or(What::Import, |(what, _)| *what), &format!("import {first}"));
+        add(group.map_or(ObjectionKind::Import, |(what, _)| *what), &format!("import {first}"));
     }
 }

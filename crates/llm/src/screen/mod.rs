@@ -5,23 +5,23 @@
 //! Names are followed through imports and plain assignments. A name that cannot be followed, such as a module passed as
 //! a value or a computed name, is itself an objection.
 
+mod builtin_names;
 mod imports;
-mod keeps;
 mod names;
-mod numbers;
 mod paths;
-mod powers;
+mod persistent_state;
+mod precision_loss;
 mod scopes;
-mod unread;
+mod unreadable_text;
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use tree_sitter::Node;
 
-use super::lines::{Numbered, one_line};
+use super::numbered_text::{Numbered, one_line};
 use model::syntax::{Source, each_node, field, node_span};
-use names::Names;
+use names::ImportedNames;
 use scopes::Scopes;
 
 /// The largest number of objections that are reported for a candidate.
@@ -32,7 +32,7 @@ const DEEPEST: usize = 200;
 
 /// The kind of an objection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) enum What {
+pub(crate) enum ObjectionKind {
     /// The candidate imports what a kernel does not need.
     Import,
     /// The candidate runs text as code, or uses computed names.
@@ -57,14 +57,14 @@ pub(crate) enum What {
     Fallback,
 }
 
-impl What {
+impl ObjectionKind {
     /// Whether the candidate is refused without being judged. The judge decides about the other kinds.
     fn refuses(self) -> bool {
         !matches!(self, Self::Precision | Self::Fallback)
     }
 }
 
-impl fmt::Display for What {
+impl fmt::Display for ObjectionKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Import => "imports what a kernel does not need",
@@ -88,7 +88,7 @@ pub struct Objection {
     /// The line of the candidate, from 1.
     pub(crate) line: usize,
     /// The kind of the objection.
-    pub(crate) what: What,
+    pub(crate) kind: ObjectionKind,
     /// One sentence for the report.
     pub text: String,
     /// Whether the candidate is refused without being judged.
@@ -97,8 +97,8 @@ pub struct Objection {
 
 /// A use of something in a text.
 #[derive(Debug)]
-struct Found {
-    what: What,
+struct ScreenHit {
+    kind: ObjectionKind,
     /// The byte offset in the text.
     at: usize,
     /// A key that is equal for equal uses.
@@ -108,13 +108,13 @@ struct Found {
 /// The objections to a candidate, in the order of its text. What the original does, the candidate may do any number of
 /// times, except for precision and operators of torch: it may have as many of these as the original.
 pub fn screen(original: &str, candidate: &str) -> Vec<Objection> {
-    let mut usual: BTreeMap<(What, String), usize> = BTreeMap::new();
-    for Found { what, key, .. } in found(original) {
+    let mut usual: BTreeMap<(ObjectionKind, String), usize> = BTreeMap::new();
+    for ScreenHit { kind: what, key, .. } in found(original) {
         *usual.entry((what, key)).or_default() += 1;
     }
     let mut objections = Vec::new();
-    let mut counts: BTreeMap<(What, String), usize> = BTreeMap::new();
-    for Found { what, at, key } in found(candidate) {
+    let mut counts: BTreeMap<(ObjectionKind, String), usize> = BTreeMap::new();
+    for ScreenHit { kind: what, at, key } in found(candidate) {
         let place = (what, key);
         let most = match usual.get(&place) {
             Some(_) if what.refuses() => continue,
@@ -127,7 +127,7 @@ pub fn screen(original: &str, candidate: &str) -> Vec<Objection> {
         if *count == most + 1 {
             let shown = one_line(&place.1, 120).replace('`', "'");
             let (line, refuses) = (candidate.line_of(at), what.refuses());
-            objections.push(Objection { line, what, text: format!("line {line} {what}: `{shown}`"), refuses });
+            objections.push(Objection { line, kind: what, text: format!("line {line} {what}: `{shown}`"), refuses });
         }
         if objections.len() == MOST {
             break;
@@ -139,7 +139,7 @@ pub fn screen(original: &str, candidate: &str) -> Vec<Objection> {
 /// A text with what is known about its names.
 struct Screened<'s> {
     source: &'s Source,
-    names: Names,
+    names: ImportedNames,
     scopes: Scopes,
 }
 
@@ -180,26 +180,30 @@ fn too_deep(source: &Source) -> Option<usize> {
     })
 }
 
-fn found(text: &str) -> Vec<Found> {
+fn found(text: &str) -> Vec<ScreenHit> {
     let source = Source::parse(text);
     if let Some(at) = too_deep(&source) {
-        return vec![Found { what: What::Dynamic, at, key: "expressions inside of each other without end".to_owned() }];
+        return vec![ScreenHit {
+            kind: ObjectionKind::Dynamic,
+            at,
+            key: "expressions inside of each other without end".to_owned(),
+        }];
     }
-    let (names, scopes) = (Names::of(&source), Scopes::of(&source));
-    let mut found = unread::look(&source, &names);
+    let (names, scopes) = (ImportedNames::of(&source), Scopes::of(&source));
+    let mut found = unreadable_text::look(&source, &names);
     let screened = Screened { source: &source, names, scopes };
     for root in source.roots() {
         each_node(root, &mut |node| {
-            let mut add = |what: What, key: &str| {
+            let mut add = |what: ObjectionKind, key: &str| {
                 // Whitespace does not distinguish uses.
                 let key = one_line(key, 400);
-                found.push(Found { what, at: node.start_byte(), key });
+                found.push(ScreenHit { kind: what, at: node.start_byte(), key });
             };
             imports::look(&screened, node, &mut add);
-            powers::look(&screened, node, &mut add);
+            builtin_names::look(&screened, node, &mut add);
             paths::look(&screened, node, &mut add);
-            keeps::look(&screened, node, &mut add);
-            numbers::look(&screened, node, &mut add);
+            persistent_state::look(&screened, node, &mut add);
+            precision_loss::look(&screened, node, &mut add);
         });
     }
     found.sort_by_key(|one| one.at);

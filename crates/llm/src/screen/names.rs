@@ -13,7 +13,7 @@ const MOST: usize = 8;
 
 /// The names of a file that refer to something imported, anywhere in the file.
 #[derive(Debug, Default)]
-pub(super) struct Names {
+pub(super) struct ImportedNames {
     /// The qualified names of each name, such as `tl` → `triton.language`.
     paths: BTreeMap<String, Vec<String>>,
     /// The dotted names of modules that were imported as a whole.
@@ -22,7 +22,7 @@ pub(super) struct Names {
     lost: bool,
 }
 
-impl Names {
+impl ImportedNames {
     pub(super) fn of(source: &Source) -> Self {
         let mut names = Self::default();
         let mut given: BTreeMap<&str, Vec<(&str, Node<'_>)>> = BTreeMap::new();

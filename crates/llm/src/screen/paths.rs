@@ -4,111 +4,111 @@ use tree_sitter::Node;
 
 use model::syntax::field;
 
-use super::{Screened, What};
+use super::{ObjectionKind, Screened};
 
 /// Prefixes of names that do more than arithmetic on a device.
-const POWERS: &[(&str, What)] = &[
-    ("contextlib.redirect_stderr", What::Patch),
-    ("contextlib.redirect_stdout", What::Patch),
-    ("functools.update_wrapper", What::Patch),
-    ("numpy.ctypeslib", What::Outside),
-    ("numpy.fromfile", What::Outside),
-    ("numpy.load", What::Outside),
-    ("numpy.memmap", What::Outside),
-    ("numpy.save", What::Outside),
-    ("torch.UntypedStorage", What::Outside),
-    ("torch._C", What::Inspection),
-    ("torch._dynamo", What::Dynamic),
-    ("torch._inductor", What::Dynamic),
-    ("torch.autograd.graph", What::Concurrency),
-    ("torch.autograd.profiler", What::Inspection),
-    ("torch.classes", What::Outside),
-    ("torch.cuda.CUDAGraph", What::Concurrency),
-    ("torch.cuda.ExternalStream", What::Concurrency),
-    ("torch.cuda.MemPool", What::Keeps),
-    ("torch.cuda.Stream", What::Concurrency),
-    ("torch.cuda.change_current_allocator", What::Patch),
-    ("torch.cuda.cudart", What::Outside),
-    ("torch.cuda.graph", What::Concurrency),
-    ("torch.cuda.graphs", What::Concurrency),
-    ("torch.cuda.make_graphed_callables", What::Concurrency),
-    ("torch.cuda.manual_seed", What::Patch),
-    ("torch.cuda.manual_seed_all", What::Patch),
-    ("torch.cuda.set_device", What::Patch),
-    ("torch.cuda.set_stream", What::Concurrency),
-    ("torch.cuda.stream", What::Concurrency),
-    ("torch.distributed", What::Concurrency),
-    ("torch.export", What::Outside),
-    ("torch.from_file", What::Outside),
-    ("torch.frombuffer", What::Outside),
-    ("torch.fx", What::Dynamic),
-    ("torch.hub", What::Outside),
-    ("torch.jit.load", What::Outside),
-    ("torch.jit.save", What::Outside),
-    ("torch.library", What::Patch),
-    ("torch.load", What::Outside),
-    ("torch.manual_seed", What::Patch),
-    ("torch.multiprocessing", What::Concurrency),
-    ("torch.nn.modules.module", What::Patch),
-    ("torch.ops.aten.from_file", What::Outside),
-    ("torch.ops.load_library", What::Outside),
-    ("torch.overrides", What::Patch),
-    ("torch.package", What::Outside),
-    ("torch.profiler", What::Inspection),
-    ("torch.save", What::Outside),
-    ("torch.seed", What::Patch),
-    ("torch.serialization", What::Outside),
-    ("torch.set_default_device", What::Patch),
-    ("torch.set_default_dtype", What::Patch),
-    ("torch.set_default_tensor_type", What::Patch),
-    ("torch.set_deterministic_debug_mode", What::Patch),
-    ("torch.set_float32_matmul_precision", What::Patch),
-    ("torch.set_flush_denormal", What::Patch),
-    ("torch.set_num_threads", What::Patch),
-    ("torch.set_rng_state", What::Patch),
-    ("torch.use_deterministic_algorithms", What::Patch),
-    ("torch.utils._python_dispatch", What::Patch),
-    ("torch.utils.cpp_extension", What::Outside),
-    ("torch.utils.data", What::Outside),
-    ("torch.utils.hooks", What::Concurrency),
-    ("torch.utils.model_zoo", What::Outside),
-    ("torch.default_generator", What::Patch),
-    ("torch.random", What::Patch),
-    ("torch.utils.swap_tensors", What::Patch),
-    ("triton._C", What::Inspection),
-    ("triton.backends", What::Outside),
-    ("triton.knobs", What::Environment),
-    ("triton.runtime.build", What::Outside),
-    ("triton.runtime.cache", What::Outside),
-    ("triton.runtime.driver.set_active", What::Patch),
-    ("typing.ForwardRef", What::Dynamic),
-    ("typing.get_type_hints", What::Dynamic),
+const POWERS: &[(&str, ObjectionKind)] = &[
+    ("contextlib.redirect_stderr", ObjectionKind::Patch),
+    ("contextlib.redirect_stdout", ObjectionKind::Patch),
+    ("functools.update_wrapper", ObjectionKind::Patch),
+    ("numpy.ctypeslib", ObjectionKind::Outside),
+    ("numpy.fromfile", ObjectionKind::Outside),
+    ("numpy.load", ObjectionKind::Outside),
+    ("numpy.memmap", ObjectionKind::Outside),
+    ("numpy.save", ObjectionKind::Outside),
+    ("torch.UntypedStorage", ObjectionKind::Outside),
+    ("torch._C", ObjectionKind::Inspection),
+    ("torch._dynamo", ObjectionKind::Dynamic),
+    ("torch._inductor", ObjectionKind::Dynamic),
+    ("torch.autograd.graph", ObjectionKind::Concurrency),
+    ("torch.autograd.profiler", ObjectionKind::Inspection),
+    ("torch.classes", ObjectionKind::Outside),
+    ("torch.cuda.CUDAGraph", ObjectionKind::Concurrency),
+    ("torch.cuda.ExternalStream", ObjectionKind::Concurrency),
+    ("torch.cuda.MemPool", ObjectionKind::Keeps),
+    ("torch.cuda.Stream", ObjectionKind::Concurrency),
+    ("torch.cuda.change_current_allocator", ObjectionKind::Patch),
+    ("torch.cuda.cudart", ObjectionKind::Outside),
+    ("torch.cuda.graph", ObjectionKind::Concurrency),
+    ("torch.cuda.graphs", ObjectionKind::Concurrency),
+    ("torch.cuda.make_graphed_callables", ObjectionKind::Concurrency),
+    ("torch.cuda.manual_seed", ObjectionKind::Patch),
+    ("torch.cuda.manual_seed_all", ObjectionKind::Patch),
+    ("torch.cuda.set_device", ObjectionKind::Patch),
+    ("torch.cuda.set_stream", ObjectionKind::Concurrency),
+    ("torch.cuda.stream", ObjectionKind::Concurrency),
+    ("torch.distributed", ObjectionKind::Concurrency),
+    ("torch.export", ObjectionKind::Outside),
+    ("torch.from_file", ObjectionKind::Outside),
+    ("torch.frombuffer", ObjectionKind::Outside),
+    ("torch.fx", ObjectionKind::Dynamic),
+    ("torch.hub", ObjectionKind::Outside),
+    ("torch.jit.load", ObjectionKind::Outside),
+    ("torch.jit.save", ObjectionKind::Outside),
+    ("torch.library", ObjectionKind::Patch),
+    ("torch.load", ObjectionKind::Outside),
+    ("torch.manual_seed", ObjectionKind::Patch),
+    ("torch.multiprocessing", ObjectionKind::Concurrency),
+    ("torch.nn.modules.module", ObjectionKind::Patch),
+    ("torch.ops.aten.from_file", ObjectionKind::Outside),
+    ("torch.ops.load_library", ObjectionKind::Outside),
+    ("torch.overrides", ObjectionKind::Patch),
+    ("torch.package", ObjectionKind::Outside),
+    ("torch.profiler", ObjectionKind::Inspection),
+    ("torch.save", ObjectionKind::Outside),
+    ("torch.seed", ObjectionKind::Patch),
+    ("torch.serialization", ObjectionKind::Outside),
+    ("torch.set_default_device", ObjectionKind::Patch),
+    ("torch.set_default_dtype", ObjectionKind::Patch),
+    ("torch.set_default_tensor_type", ObjectionKind::Patch),
+    ("torch.set_deterministic_debug_mode", ObjectionKind::Patch),
+    ("torch.set_float32_matmul_precision", ObjectionKind::Patch),
+    ("torch.set_flush_denormal", ObjectionKind::Patch),
+    ("torch.set_num_threads", ObjectionKind::Patch),
+    ("torch.set_rng_state", ObjectionKind::Patch),
+    ("torch.use_deterministic_algorithms", ObjectionKind::Patch),
+    ("torch.utils._python_dispatch", ObjectionKind::Patch),
+    ("torch.utils.cpp_extension", ObjectionKind::Outside),
+    ("torch.utils.data", ObjectionKind::Outside),
+    ("torch.utils.hooks", ObjectionKind::Concurrency),
+    ("torch.utils.model_zoo", ObjectionKind::Outside),
+    ("torch.default_generator", ObjectionKind::Patch),
+    ("torch.random", ObjectionKind::Patch),
+    ("torch.utils.swap_tensors", ObjectionKind::Patch),
+    ("triton._C", ObjectionKind::Inspection),
+    ("triton.backends", ObjectionKind::Outside),
+    ("triton.knobs", ObjectionKind::Environment),
+    ("triton.runtime.build", ObjectionKind::Outside),
+    ("triton.runtime.cache", ObjectionKind::Outside),
+    ("triton.runtime.driver.set_active", ObjectionKind::Patch),
+    ("typing.ForwardRef", ObjectionKind::Dynamic),
+    ("typing.get_type_hints", ObjectionKind::Dynamic),
 ];
 
 /// Modules that happen to be attributes of others, such as `torch.os`.
-const HELD: &[(&str, What)] = &[
-    ("__builtins__", What::Dynamic),
-    ("_os", What::Outside),
-    ("_sys", What::Inspection),
-    ("_thread", What::Concurrency),
-    ("atexit", What::Concurrency),
-    ("builtins", What::Dynamic),
-    ("ctypes", What::Outside),
-    ("gc", What::Inspection),
-    ("importlib", What::Dynamic),
-    ("inspect", What::Inspection),
-    ("io", What::Outside),
-    ("os", What::Outside),
-    ("pathlib", What::Outside),
-    ("pickle", What::Outside),
-    ("shutil", What::Outside),
-    ("socket", What::Outside),
-    ("subprocess", What::Outside),
-    ("sys", What::Inspection),
-    ("tempfile", What::Outside),
-    ("threading", What::Concurrency),
-    ("traceback", What::Inspection),
-    ("weakref", What::Inspection),
+const HELD: &[(&str, ObjectionKind)] = &[
+    ("__builtins__", ObjectionKind::Dynamic),
+    ("_os", ObjectionKind::Outside),
+    ("_sys", ObjectionKind::Inspection),
+    ("_thread", ObjectionKind::Concurrency),
+    ("atexit", ObjectionKind::Concurrency),
+    ("builtins", ObjectionKind::Dynamic),
+    ("ctypes", ObjectionKind::Outside),
+    ("gc", ObjectionKind::Inspection),
+    ("importlib", ObjectionKind::Dynamic),
+    ("inspect", ObjectionKind::Inspection),
+    ("io", ObjectionKind::Outside),
+    ("os", ObjectionKind::Outside),
+    ("pathlib", ObjectionKind::Outside),
+    ("pickle", ObjectionKind::Outside),
+    ("shutil", ObjectionKind::Outside),
+    ("socket", ObjectionKind::Outside),
+    ("subprocess", ObjectionKind::Outside),
+    ("sys", ObjectionKind::Inspection),
+    ("tempfile", ObjectionKind::Outside),
+    ("threading", ObjectionKind::Concurrency),
+    ("traceback", ObjectionKind::Inspection),
+    ("weakref", ObjectionKind::Inspection),
 ];
 
 const ENVIRONMENT: &[&str] = &["environ", "environb", "getenv", "putenv", "unsetenv"];
@@ -126,10 +126,10 @@ const INNER: &[&str] = &[
 ];
 
 /// The objection to a qualified name, if there is one.
-pub(super) fn power_of(path: &str) -> Option<What> {
+pub(super) fn power_of(path: &str) -> Option<ObjectionKind> {
     let parts: Vec<&str> = path.split('.').collect();
     if parts.iter().any(|part| ENVIRONMENT.contains(part)) {
-        return Some(What::Environment);
+        return Some(ObjectionKind::Environment);
     }
     let begins = |power: &str| path.strip_prefix(power).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
     if let Some((_, what)) = POWERS.iter().find(|(power, _)| begins(power)) {
@@ -140,17 +140,17 @@ pub(super) fn power_of(path: &str) -> Option<What> {
 
 /// The objection to a module that is an attribute of something, judged by its name alone. Tensors have no attributes
 /// with these names.
-pub(super) fn is_held(name: &str) -> Option<What> {
+pub(super) fn is_held(name: &str) -> Option<ObjectionKind> {
     HELD.iter().find(|(module, _)| *module == name).map(|(_, what)| *what)
 }
 
 /// The objection to a member of a module that is itself an objection.
-fn power_of_module(path: &str) -> Option<What> {
+fn power_of_module(path: &str) -> Option<ObjectionKind> {
     let first = path.split('.').next().unwrap_or_default();
     power_of(path).or_else(|| is_held(first))
 }
 
-pub(super) fn look(screened: &Screened<'_>, node: Node<'_>, add: &mut dyn FnMut(What, &str)) {
+pub(super) fn look(screened: &Screened<'_>, node: Node<'_>, add: &mut dyn FnMut(ObjectionKind, &str)) {
     if !is_read(node) {
         return;
     }
@@ -158,7 +158,7 @@ pub(super) fn look(screened: &Screened<'_>, node: Node<'_>, add: &mut dyn FnMut(
         if let Some(what) = power_of_module(&path) {
             add(what, &called(screened, node, &path));
         } else if is_module(screened, &path) && is_handed_on(screened, node) {
-            add(What::Dynamic, &path);
+            add(ObjectionKind::Dynamic, &path);
         }
     }
 }

@@ -18,9 +18,9 @@ def run(x):
     return y
 ";
 
-fn of(added: &str) -> Vec<What> {
-    let mut found: Vec<What> =
-        screen(ORIGINAL, &format!("{ORIGINAL}\n\n{added}\n")).into_iter().map(|one| one.what).collect();
+fn of(added: &str) -> Vec<ObjectionKind> {
+    let mut found: Vec<ObjectionKind> =
+        screen(ORIGINAL, &format!("{ORIGINAL}\n\n{added}\n")).into_iter().map(|one| one.kind).collect();
     found.sort();
     found.dedup();
     found
@@ -28,7 +28,7 @@ fn of(added: &str) -> Vec<What> {
 
 #[test]
 fn what_no_kernel_needs_is_named() {
-    use What::*;
+    use ObjectionKind::*;
     for (added, expected) in [
         ("import os", Outside),
         ("import time", Import),
@@ -137,14 +137,14 @@ fn ordinary_rewrites_are_let_pass() {
 #[test]
 fn what_python_reads_otherwise_is_not_let_pass() {
     for encoding in ["# -*- coding: utf-7 -*-", "#!python\n# vim: set fileencoding=utf_7 :"] {
-        assert_eq!(screen(ORIGINAL, &format!("{encoding}\n{ORIGINAL}"))[0].what, What::Dynamic, "{encoding}");
+        assert_eq!(screen(ORIGINAL, &format!("{encoding}\n{ORIGINAL}"))[0].kind, ObjectionKind::Dynamic, "{encoding}");
     }
     assert_eq!(screen(ORIGINAL, &format!("# -*- coding: utf-8 -*-\n{ORIGINAL}")), []);
     // Names given from the last to the first, and without end.
     let chain: String = (0..40).map(|at| format!("a{at} = a{}\n", at + 1)).collect();
     let chained = format!("{ORIGINAL}\n{chain}a40 = torch\na0.load('x')\n");
-    assert_eq!(screen(ORIGINAL, &chained)[0].what, What::Outside);
-    assert_eq!(screen(ORIGINAL, &format!("{ORIGINAL}\na = torch\na = a.b\n"))[0].what, What::Dynamic);
+    assert_eq!(screen(ORIGINAL, &chained)[0].kind, ObjectionKind::Outside);
+    assert_eq!(screen(ORIGINAL, &format!("{ORIGINAL}\na = torch\na = a.b\n"))[0].kind, ObjectionKind::Dynamic);
 }
 
 #[test]
@@ -156,8 +156,9 @@ fn what_the_original_does_is_no_objection() {
     let twice = format!("{original}\ndef g(x):\n    CACHE[1] = os.environ.get('A')\n");
     assert_eq!(screen(&original, &twice), []);
     let more = format!("{original}\ndef g(x):\n    os.remove('x')\n    return x.half().half()\n");
-    let found: Vec<(What, bool)> = screen(&original, &more).into_iter().map(|one| (one.what, one.refuses)).collect();
-    assert_eq!(found, [(What::Outside, true), (What::Precision, false)]);
+    let found: Vec<(ObjectionKind, bool)> =
+        screen(&original, &more).into_iter().map(|one| (one.kind, one.refuses)).collect();
+    assert_eq!(found, [(ObjectionKind::Outside, true), (ObjectionKind::Precision, false)]);
 }
 
 #[test]
@@ -190,7 +191,7 @@ fn published_kernels_do_nothing_that_is_objected_to() {
 fn deep_and_long_texts_take_no_time() {
     let begin = std::time::Instant::now();
     let deep = format!("x = {}1{}\n", "f(".repeat(20_000), ")".repeat(20_000));
-    assert_eq!(screen(ORIGINAL, &deep)[0].what, What::Dynamic);
+    assert_eq!(screen(ORIGINAL, &deep)[0].kind, ObjectionKind::Dynamic);
     let long = format!("{ORIGINAL}\n{}", "x.y = open(torch.z)\n".repeat(10_000));
     assert!(!screen(ORIGINAL, &long).is_empty());
     let many: String = (0..10_000).map(|at| format!("a{at} = a{}\n", at + 1)).collect();

@@ -6,10 +6,15 @@ use super::*;
 use crate::EditorModel;
 
 /// An editor that gives this answer, or waits until the answer is no longer wanted.
-struct Stand(Mutex<Option<Result<Answer, ModelError>>>);
+struct Stand(Mutex<Option<Result<ProviderReply, ModelError>>>);
 
 impl EditorModel for Stand {
-    fn complete(&self, _: Option<&str>, _: &Request, cancelled: &dyn Fn() -> bool) -> Result<Answer, ModelError> {
+    fn complete(
+        &self,
+        _: Option<&str>,
+        _: &ModelRequest,
+        cancelled: &dyn Fn() -> bool,
+    ) -> Result<ProviderReply, ModelError> {
         if let Some(answer) = self.0.lock().unwrap().take() {
             return answer;
         }
@@ -20,7 +25,7 @@ impl EditorModel for Stand {
     }
 }
 
-fn bench(answer: Option<Result<Answer, ModelError>>, whole: f64) -> Bench {
+fn bench(answer: Option<Result<ProviderReply, ModelError>>, whole: f64) -> Bench {
     let settings = ModelSettings {
         provider: Provider::Editor,
         timeouts: ModelTimeouts { whole, ..ModelTimeouts::default() },
@@ -29,14 +34,14 @@ fn bench(answer: Option<Result<Answer, ModelError>>, whole: f64) -> Bench {
     let folder = tempfile::tempdir().unwrap();
     let account = Arc::new(Account::open(&settings.budget, folder.path()).unwrap());
     let editor = Arc::new(Stand(Mutex::new(answer)));
-    Bench { client: Client::in_editor(&settings, editor, Arc::clone(&account)), account, folder }
+    Bench { client: ModelClient::in_editor(&settings, editor, Arc::clone(&account)), account, folder }
 }
 
 #[test]
 fn what_it_counts_is_spent_and_what_it_does_not_is_estimated() {
-    let usage = Usage { input: 7, output: 2, cached: 0, estimated: false };
+    let usage = TokenUsage { input: 7, output: 2, cached: 0, estimated: false };
     for (counted, expected) in [(Some(usage), Some(9)), (None, None)] {
-        let answer = Answer { text: "well".to_owned(), usage: counted, ..Answer::default() };
+        let answer = ProviderReply { text: "well".to_owned(), usage: counted, ..ProviderReply::default() };
         let bench = bench(Some(Ok(answer)), 60.0);
         let mut notes = Notes::default();
         let reply = bench.client.complete(&question(), &mut notes).unwrap();
@@ -54,7 +59,7 @@ fn it_may_be_slow_or_stopped_or_say_too_much() {
     let mut notes = Notes { until: Some(Instant::now() + Duration::from_millis(200)), ..Notes::default() };
     let stopped = bench(None, 60.0).client.complete(&question(), &mut notes);
     assert!(matches!(stopped, Err(ModelError::Cancelled)), "{stopped:?}");
-    let endless = Answer { text: "x".repeat(5 << 20), ..Answer::default() };
+    let endless = ProviderReply { text: "x".repeat(5 << 20), ..ProviderReply::default() };
     let error = bench(Some(Ok(endless)), 60.0).ask().unwrap_err();
     assert!(matches!(error, ModelError::TooLong(_)), "{error}");
 }
@@ -74,7 +79,7 @@ fn where_there_is_no_editor_it_says_so() {
     let settings = ModelSettings { provider: Provider::Editor, ..ModelSettings::default() };
     let folder = tempfile::tempdir().unwrap();
     let account = Arc::new(Account::open(&settings.budget, folder.path()).unwrap());
-    for error in [Client::open(&settings, None, account).err(), Client::offered(&settings, None).err()] {
+    for error in [ModelClient::open(&settings, None, account).err(), ModelClient::offered(&settings, None).err()] {
         let error = error.unwrap().to_string();
         assert!(error.starts_with("`model.provider = \"editor\"` works in an editor only"), "{error}");
     }

@@ -2,13 +2,13 @@
 
 mod editor;
 mod encrypted;
-mod injections;
-mod money;
+mod model_costs;
+mod prompt_injections;
+mod provider_errors;
 mod providers;
 mod recorded;
 mod secrets;
 mod server;
-mod trouble;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -109,7 +109,7 @@ impl Speech {
 
 /// A model with a store of its own.
 struct Bench {
-    client: Client,
+    client: ModelClient,
     account: Arc<Account>,
     folder: tempfile::TempDir,
 }
@@ -119,17 +119,17 @@ impl Bench {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let folder = tempfile::tempdir().unwrap();
         let account = Arc::new(Account::open(&settings.budget, folder.path()).unwrap());
-        let client = Client::open(settings, Key::new(KEY.to_owned()), Arc::clone(&account)).unwrap();
-        Self { client: client.with_haste(0.02), account, folder }
+        let client = ModelClient::open(settings, ApiKey::new(KEY.to_owned()), Arc::clone(&account)).unwrap();
+        Self { client: client.with_pause_factor(0.02), account, folder }
     }
 
-    fn ask(&self) -> Result<Reply, ModelError> {
+    fn ask(&self) -> Result<ModelReply, ModelError> {
         self.client.complete(&question(), &mut ())
     }
 }
 
-fn question() -> Request {
-    Request::of("be brief", "how are you?")
+fn question() -> ModelRequest {
+    ModelRequest::of("be brief", "how are you?")
 }
 
 /// Takes down what comes, and gives up after a while.
@@ -139,7 +139,7 @@ struct Notes {
     until: Option<Instant>,
 }
 
-impl Watcher for Notes {
+impl ReplyObserver for Notes {
     fn delta(&mut self, text: &str) {
         self.deltas.push(text.to_owned());
     }

@@ -9,8 +9,8 @@ fn a_reply_comes_in_pieces_with_its_end_and_its_tokens() {
         let bench = Bench::new(&speech.settings(&server));
         let mut notes = Notes::default();
         let reply = bench.client.complete(&question(), &mut notes).unwrap();
-        let usage = Usage { input: 21, cached: 0, output: 4, estimated: false };
-        assert_eq!(reply, Reply { text: "Hello, wörld\n".to_owned(), finish: Finish::Stop, usage }, "{speech:?}");
+        let usage = TokenUsage { input: 21, cached: 0, output: 4, estimated: false };
+        assert_eq!(reply, ModelReply { text: "Hello, wörld\n".to_owned(), finish: Finish::Stop, usage }, "{speech:?}");
         assert_eq!(notes.deltas.concat(), reply.text);
         assert!(notes.deltas.len() > 1, "{:?}", notes.deltas);
         let spent = bench.account.spent();
@@ -41,7 +41,7 @@ fn each_protocol_has_its_place_and_its_heads() {
         let speech = Speech(provider);
         let server = Server::start(move |_, _| speech.streamed(&["ok"], 1, 1));
         let bench = Bench::new(&speech.settings(&server));
-        let request = Request { temperature: Some(0.25), max_tokens: 2000, ..question() };
+        let request = ModelRequest { temperature: Some(0.25), max_tokens: 2000, ..question() };
         bench.client.complete(&request, &mut ()).unwrap();
         let received = &server.received()[0];
         assert_eq!(received.line, line);
@@ -68,7 +68,7 @@ fn what_a_model_does_not_understand_is_left_out_from_then_on() {
         }
     });
     let bench = Bench::new(&ModelSettings { retries: 0, ..speech.settings(&server) });
-    let request = Request { temperature: Some(1.5), ..question() };
+    let request = ModelRequest { temperature: Some(1.5), ..question() };
     for _ in 0..2 {
         bench.client.complete(&request, &mut ()).unwrap();
     }
@@ -103,7 +103,7 @@ fn the_models_of_a_provider_are_listed() {
         let list = r#"{"data": [{"id": "a"}, {"id": "b\u001b[1m"}]}"#;
         let server = Server::start(move |_, _| answer(200, "application/json", list));
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let models = Client::offered(&speech.settings(&server), None).unwrap();
+        let models = ModelClient::offered(&speech.settings(&server), None).unwrap();
         assert_eq!(models, ["a", "b [1m"]);
         assert_eq!(server.received()[0].line, "GET /v1/models");
     }
@@ -126,7 +126,7 @@ fn settings_that_lack_something_say_what() {
         (ModelSettings { ca_file: Some(folder.path().join("gone.pem")), ..reached() }, "cannot be read"),
         (ModelSettings { ca_file: Some(file), ..reached() }, "holds no certificates"),
     ] {
-        let error = Client::open(&settings, None, Arc::clone(&account)).err().unwrap().to_string();
+        let error = ModelClient::open(&settings, None, Arc::clone(&account)).err().unwrap().to_string();
         assert!(error.contains(expected), "{error}");
     }
 }

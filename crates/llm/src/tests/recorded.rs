@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use base::rng::Chance;
+use base::rng::Rng;
 use model::syntax::Source;
 use rules::apply_edits;
 use transform::candidate::Candidate;
@@ -56,7 +56,7 @@ fn what_skills_make_is_not_refused() {
         let workload = workloads_of_comments(&path, &text).unwrap().remove(0);
         for kernel in &original.module.kernels {
             let Some(subject) = Subject::new(&original, &text, &kernel.name, &workload) else { continue };
-            for turn in SKILLS.iter().flat_map(|skill| skill.turns(&subject, &mut Chance::new(1))) {
+            for turn in SKILLS.iter().flat_map(|skill| skill.turns(&subject, &mut Rng::new(1))) {
                 let objections = screen(&text, &apply_edits(&text, &turn.edits));
                 let refusing: Vec<&Objection> = objections.iter().filter(|one| one.refuses).collect();
                 assert!(refusing.is_empty(), "{}, {}: {refusing:?}", path.display(), turn.kind);

@@ -4,15 +4,15 @@ use crate::kernel::ast::{Expr, ExprKind};
 
 /// The truth value that `expr` certainly has, when its text determines it: `False`, `0`, `not True`, `False and x`.
 #[must_use]
-pub fn truth(expr: &Expr) -> Option<bool> {
+pub fn constant_truth(expr: &Expr) -> Option<bool> {
     match &expr.kind {
         ExprKind::Bool(value) => Some(*value),
         ExprKind::Int(value) => Some(*value != 0),
         ExprKind::Float(value) => Some(*value != 0.0),
         ExprKind::None => Some(false),
-        ExprKind::Unary { op, operand } if op == "not" => truth(operand).map(|value| !value),
+        ExprKind::Unary { op, operand } if op == "not" => constant_truth(operand).map(|value| !value),
         ExprKind::BoolOp { op, left, right } => {
-            let (left, right, decisive) = (truth(left), truth(right), op == "or");
+            let (left, right, decisive) = (constant_truth(left), constant_truth(right), op == "or");
             if left == Some(decisive) || right == Some(decisive) { Some(decisive) } else { left.and(right) }
         }
         _ => None,

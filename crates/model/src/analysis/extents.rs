@@ -4,9 +4,9 @@
 //! `torch.empty(m, n)` after `m, n = x.shape`, which is certainly more than `m` unless `n` is 1.
 
 use super::expressions::alike;
-use super::host::{Binding, Names};
+use super::host::{HostNames, LocalBinding};
 use super::types::index::{Atom, Poly};
-use crate::kernel::Host;
+use crate::kernel::HostFunction;
 use crate::kernel::ast::{Call, Expr, ExprKind, StmtKind, walk_statements};
 
 /// Names that refer to each other deeper than this are not followed.
@@ -21,14 +21,14 @@ const ALIKE: &[&str] = &["empty_like", "zeros_like", "ones_like", "rand_like", "
 /// The sizes of tensors in a host function.
 #[derive(Clone, Copy, Debug)]
 pub struct Extents<'n, 'a> {
-    host: Option<&'a Host>,
-    names: &'n Names<'a>,
+    host: Option<&'a HostFunction>,
+    names: &'n HostNames<'a>,
 }
 
 impl<'n, 'a> Extents<'n, 'a> {
     /// The sizes in the function `host`, whose names are `names`.
     #[must_use]
-    pub fn new(host: Option<&'a Host>, names: &'n Names<'a>) -> Self {
+    pub fn new(host: Option<&'a HostFunction>, names: &'n HostNames<'a>) -> Self {
         Self { host, names }
     }
 
@@ -40,7 +40,7 @@ impl<'n, 'a> Extents<'n, 'a> {
 
     /// The number of elements of a tensor that the function creates.
     #[must_use]
-    pub fn room(&self, expr: &'a Expr) -> Option<Poly> {
+    pub fn element_count(&self, expr: &'a Expr) -> Option<Poly> {
         let made = self.names.resolve(expr).as_call()?;
         let shape = self.made(made, 0).and_then(product);
         shape.or_else(|| self.count(self.likened(made)?, 0))
@@ -48,7 +48,7 @@ impl<'n, 'a> Extents<'n, 'a> {
 
     /// The number of elements as a quotient: `n` and 2 for a tensor created with `n // 2` elements.
     #[must_use]
-    pub fn room_divided(&self, expr: &'a Expr) -> Option<(Poly, i128)> {
+    pub fn divided_element_count(&self, expr: &'a Expr) -> Option<(Poly, i128)> {
         let call = self.names.resolve(expr).as_call()?;
         let sizes = self.sizes_passed(call)?;
         let [size] = sizes.as_slice() else { return None };
@@ -63,7 +63,9 @@ impl<'n, 'a> Extents<'n, 'a> {
             _ if depth > DEEP => None,
             ExprKind::Int(value) => Some(Poly::number(*value)),
             ExprKind::Name(name) => match self.names.binding(name) {
-                Some(Binding::Item(value, at)) if !matches!(value.kind, ExprKind::Tuple(_) | ExprKind::List(_)) => {
+                Some(LocalBinding::Item(value, at))
+                    if !matches!(value.kind, ExprKind::Tuple(_) | ExprKind::List(_)) =>
+                {
                     self.size(self.shape_asked(value)?, i128::try_from(at).ok()?, depth)
                 }
                 _ => match self.names.value(name) {
@@ -284,7 +286,7 @@ def run(x, y, count):
         let names = Hosts::new(&module).around(&module.launches[0]);
         let extents = Extents::new(module.hosts.first(), &names);
         let room = |name: &str| {
-            let room = names.value(name).and_then(|value| extents.room(value));
+            let room = names.value(name).and_then(|value| extents.element_count(value));
             room.map_or_else(|| "?".to_owned(), |room| room.to_string())
         };
         let found: Vec<String> = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "l"].map(room).into();

@@ -3,7 +3,7 @@
 //! `tl.load(p, mask=m, other=0.0)` is neutral in a sum, and stays so through casts, products and quotients. It is no
 //! longer neutral after a subtraction or an exponential: then each lane of padding changes the result.
 
-use super::lanes::{Along, Operation, Value};
+use super::lanes::{Along, LaneValue, Operation};
 use crate::kernel::ast::Expr;
 use crate::syntax::Span;
 
@@ -170,12 +170,12 @@ impl<'a> Fill<'a> {
 #[must_use]
 pub fn binary<'a>(
     operation: Operation,
-    left: &Value<'a>,
-    right: &Value<'a>,
+    left: &LaneValue<'a>,
+    right: &LaneValue<'a>,
     rank: usize,
     is_square: bool,
 ) -> Option<Fill<'a>> {
-    let of = |value: &Value<'a>| value.fill.as_ref().map(|fill| fill.in_rank(rank));
+    let of = |value: &LaneValue<'a>| value.fill.as_ref().map(|fill| fill.in_rank(rank));
     let fills = (of(left), of(right));
     if !left.undefined.is_empty() || !right.undefined.is_empty() {
         // Zero times an undefined lane is zero or worse, so treating it as zero understates the effect.
@@ -191,7 +191,13 @@ pub fn binary<'a>(
 }
 
 /// The padding of an operation between a tile with padding and a value without.
-fn one<'a>(operation: Operation, fill: Fill<'a>, partner: &Value<'a>, rank: usize, is_left: bool) -> Option<Fill<'a>> {
+fn one<'a>(
+    operation: Operation,
+    fill: Fill<'a>,
+    partner: &LaneValue<'a>,
+    rank: usize,
+    is_left: bool,
+) -> Option<Fill<'a>> {
     let is_uniform = (0..rank).all(|at| !fill.axes[at] || partner.along(at, rank) == Along::Same);
     if !is_uniform {
         // A value that differs from lane to lane may be a mask.
@@ -281,8 +287,8 @@ fn computed(operation: Operation, a: f64, b: f64) -> Option<Content> {
 
 /// The padding of a comparison with a number.
 #[must_use]
-pub fn compared<'a>(op: &str, left: &Value<'a>, right: &Value<'a>, rank: usize) -> Option<Fill<'a>> {
-    let of = |value: &Value<'a>| match &value.fill {
+pub fn compared<'a>(op: &str, left: &LaneValue<'a>, right: &LaneValue<'a>, rank: usize) -> Option<Fill<'a>> {
+    let of = |value: &LaneValue<'a>| match &value.fill {
         Some(Fill { content: Number(number), .. }) => Some(*number),
         Some(_) => None,
         None => value.number,
@@ -306,7 +312,7 @@ pub fn compared<'a>(op: &str, left: &Value<'a>, right: &Value<'a>, rank: usize) 
 
 /// The padding of `tl.maximum(left, right)` or `tl.minimum(left, right)` with a number.
 #[must_use]
-pub fn bounded<'a>(is_maximum: bool, left: &Value<'a>, right: &Value<'a>) -> Option<Fill<'a>> {
+pub fn bounded<'a>(is_maximum: bool, left: &LaneValue<'a>, right: &LaneValue<'a>) -> Option<Fill<'a>> {
     let (fill, number) = match (&left.fill, &right.fill) {
         (Some(fill), None) if right.rank() == Some(0) => (fill, right.number?),
         (None, Some(fill)) if left.rank() == Some(0) => (fill, left.number?),

@@ -1,6 +1,6 @@
 //! The statements of a kernel that Triton may compile.
 
-use super::constants::truth;
+use super::constants::constant_truth;
 use crate::kernel::ast::{Stmt, StmtKind};
 
 /// Calls `visit` on each statement of `body`, nested ones included, in source order, except those that Triton certainly
@@ -15,7 +15,7 @@ pub fn live<'a>(body: &'a [Stmt], visit: &mut dyn FnMut(&'a Stmt)) {
             StmtKind::If { branches, orelse } => {
                 let mut taken = false;
                 for (test, body) in branches {
-                    let value = truth(test);
+                    let value = constant_truth(test);
                     if value != Some(false) {
                         live(body, visit);
                     }

@@ -1,8 +1,8 @@
 //! The number of programs that a launch starts, in terms of the arguments that it passes.
 
 use super::expressions::alike;
-use super::host::Names;
-use super::launches::{Passed, passed};
+use super::host::HostNames;
+use super::launches::{ArgumentSource, passed};
 use crate::kernel::ast::{Expr, ExprKind};
 use crate::kernel::{Kernel, Launch};
 
@@ -24,7 +24,7 @@ pub enum Extent<'a> {
 
 /// The dimensions of a launch's grid; `None` when they are not written out.
 #[must_use]
-pub fn extents<'a>(names: &Names<'a>, launch: &'a Launch) -> Option<Vec<Extent<'a>>> {
+pub fn extents<'a>(names: &HostNames<'a>, launch: &'a Launch) -> Option<Vec<Extent<'a>>> {
     let grid = names.resolve(&launch.grid);
     let grid = match &grid.kind {
         ExprKind::Lambda { body, .. } => body.as_ref(),
@@ -38,7 +38,7 @@ pub fn extents<'a>(names: &Names<'a>, launch: &'a Launch) -> Option<Vec<Extent<'
     (!starred).then(|| items.iter().map(|item| extent(names, item)).collect())
 }
 
-fn extent<'a>(names: &Names<'a>, expr: &'a Expr) -> Extent<'a> {
+fn extent<'a>(names: &HostNames<'a>, expr: &'a Expr) -> Extent<'a> {
     let resolved = names.resolve(expr);
     if let Some(number) = names.integer(resolved) {
         return Extent::Number(number);
@@ -66,7 +66,7 @@ fn rounded_up<'a>(left: &'a Expr, block: &Expr) -> Option<&'a Expr> {
 /// Whether `launch` passes `expr` for the parameter `name` of `kernel`, or `expr` reads that parameter from the
 /// configuration (`META["BLOCK"]`).
 #[must_use]
-pub fn is_passed<'a>(names: &Names<'a>, launch: &'a Launch, kernel: &Kernel, name: &str, expr: &'a Expr) -> bool {
+pub fn is_passed<'a>(names: &HostNames<'a>, launch: &'a Launch, kernel: &Kernel, name: &str, expr: &'a Expr) -> bool {
     if let ExprKind::Subscript { value, index } = &expr.kind
         && value.as_name().is_some()
         && let [Expr { kind: ExprKind::Str(key), .. }] = index.as_slice()
@@ -74,7 +74,7 @@ pub fn is_passed<'a>(names: &Names<'a>, launch: &'a Launch, kernel: &Kernel, nam
         return key == name;
     }
     match passed(launch, kernel, name) {
-        Passed::Argument(argument) => {
+        ArgumentSource::Argument(argument) => {
             alike(argument, expr)
                 || alike(names.resolve(argument), names.resolve(expr))
                 || names.integer(argument).is_some_and(|value| names.integer(expr) == Some(value))
@@ -106,7 +106,7 @@ def run(x):
 ";
         let module = Module::build(&Source::parse(text));
         let mut hosts = Hosts::new(&module);
-        let found = |launch: &Launch, names: &Names<'_>| -> Vec<String> {
+        let found = |launch: &Launch, names: &HostNames<'_>| -> Vec<String> {
             let Some(extents) = extents(names, &module.launches[0]) else { return Vec::new() };
             let _ = launch;
             extents

@@ -7,14 +7,14 @@ use rustc_hash::FxHashMap as HashMap;
 use super::constants::binary;
 use super::launches::global;
 use crate::kernel::ast::{Call, Expr, ExprKind, StmtKind, walk_expressions, walk_statements};
-use crate::kernel::{Host, Launch, Module};
+use crate::kernel::{HostFunction, Launch, Module};
 
 /// Names that refer to each other deeper than this are not followed.
 const DEEP: usize = 8;
 
 /// The way in which a function binds a name.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Binding<'a> {
+pub enum LocalBinding<'a> {
     /// `name = value`
     Value(&'a Expr),
     /// `…, name, … = value`: the value and the index of the item.
@@ -25,17 +25,17 @@ pub enum Binding<'a> {
 
 /// The names of one host function, or of the top level.
 #[derive(Clone, Debug)]
-pub struct Names<'a> {
+pub struct HostNames<'a> {
     module: &'a Module,
-    host: Option<&'a Host>,
-    bound: HashMap<&'a str, Vec<Binding<'a>>>,
+    host: Option<&'a HostFunction>,
+    bound: HashMap<&'a str, Vec<LocalBinding<'a>>>,
 }
 
 /// The names of all functions that launch kernels; each function is read on first use.
 #[derive(Debug)]
 pub struct Hosts<'a> {
     module: &'a Module,
-    known: HashMap<Option<usize>, Rc<Names<'a>>>,
+    known: HashMap<Option<usize>, Rc<HostNames<'a>>>,
 }
 
 impl<'a> Hosts<'a> {
@@ -46,19 +46,19 @@ impl<'a> Hosts<'a> {
     }
 
     /// The names in scope at `launch`.
-    pub fn around(&mut self, launch: &Launch) -> Rc<Names<'a>> {
+    pub fn around(&mut self, launch: &Launch) -> Rc<HostNames<'a>> {
         let module = self.module;
         let host = launch.host.and_then(|host| module.hosts.get(host));
-        Rc::clone(self.known.entry(launch.host).or_insert_with(|| Rc::new(Names::of(module, host))))
+        Rc::clone(self.known.entry(launch.host).or_insert_with(|| Rc::new(HostNames::of(module, host))))
     }
 }
 
-impl<'a> Names<'a> {
+impl<'a> HostNames<'a> {
     /// The names in scope in `host`; without a host, those of the top level.
     #[must_use]
-    pub fn of(module: &'a Module, host: Option<&'a Host>) -> Self {
-        let mut bound: HashMap<&str, Vec<Binding<'_>>> = HashMap::default();
-        let mut bind = |target: &'a Expr, binding: Binding<'a>| {
+    pub fn of(module: &'a Module, host: Option<&'a HostFunction>) -> Self {
+        let mut bound: HashMap<&str, Vec<LocalBinding<'_>>> = HashMap::default();
+        let mut bind = |target: &'a Expr, binding: LocalBinding<'a>| {
             if let Some(name) = target.as_name() {
                 bound.entry(name).or_default().push(binding);
             }
@@ -68,13 +68,13 @@ impl<'a> Names<'a> {
             StmtKind::Assign { targets, value, .. } => {
                 for target in targets {
                     match (&target.kind, value) {
-                        (ExprKind::Name(_), Some(value)) => bind(target, Binding::Value(value)),
+                        (ExprKind::Name(_), Some(value)) => bind(target, LocalBinding::Value(value)),
                         (ExprKind::Tuple(items) | ExprKind::List(items), Some(value)) => {
                             let starred = items.iter().any(|item| matches!(item.kind, ExprKind::Starred(_)));
                             for (at, item) in items.iter().enumerate() {
-                                let binding = if starred { Binding::Other } else { Binding::Item(value, at) };
+                                let binding = if starred { LocalBinding::Other } else { LocalBinding::Item(value, at) };
                                 item.walk(&mut |inner| {
-                                    bind(inner, if inner.span == item.span { binding } else { Binding::Other });
+                                    bind(inner, if inner.span == item.span { binding } else { LocalBinding::Other });
                                 });
                             }
                         }
@@ -82,18 +82,18 @@ impl<'a> Names<'a> {
                     }
                 }
             }
-            StmtKind::AugAssign { target, .. } => bind(target, Binding::Other),
-            StmtKind::For { target, .. } => target.walk(&mut |inner| bind(inner, Binding::Other)),
+            StmtKind::AugAssign { target, .. } => bind(target, LocalBinding::Other),
+            StmtKind::For { target, .. } => target.walk(&mut |inner| bind(inner, LocalBinding::Other)),
             _ => {}
         });
         walk_statements(body, &mut |stmt| {
             if let StmtKind::Definition(name) = &stmt.kind {
-                bound.entry(name).or_default().push(Binding::Other);
+                bound.entry(name).or_default().push(LocalBinding::Other);
             }
         });
         walk_expressions(body, &mut |expr| {
             if let ExprKind::Named { name, .. } = &expr.kind {
-                bound.entry(name).or_default().push(Binding::Other);
+                bound.entry(name).or_default().push(LocalBinding::Other);
             }
         });
         Self { module, host, bound }
@@ -107,7 +107,7 @@ impl<'a> Names<'a> {
 
     /// The only binding of `name` in the function.
     #[must_use]
-    pub fn binding(&self, name: &str) -> Option<Binding<'a>> {
+    pub fn binding(&self, name: &str) -> Option<LocalBinding<'a>> {
         let is_param = self.host.is_some_and(|host| host.params.iter().any(|param| param == name));
         match self.bound.get(name).map(Vec::as_slice) {
             Some([binding]) if !is_param => Some(*binding),
@@ -119,12 +119,12 @@ impl<'a> Names<'a> {
     #[must_use]
     pub fn value(&self, name: &str) -> Option<&'a Expr> {
         match self.binding(name) {
-            Some(Binding::Value(value)) => return Some(value),
-            Some(Binding::Item(value, at)) => match &value.kind {
+            Some(LocalBinding::Value(value)) => return Some(value),
+            Some(LocalBinding::Item(value, at)) => match &value.kind {
                 ExprKind::Tuple(items) | ExprKind::List(items) => return items.get(at),
                 _ => return None,
             },
-            Some(Binding::Other) => return None,
+            Some(LocalBinding::Other) => return None,
             None => {}
         }
         let hidden = self

@@ -6,7 +6,7 @@
 //! which definedness certainly changes. Elementwise operations keep this information, unless the other operand may be
 //! there to neutralize the lanes (a mask that multiplies, a `-inf` that is added).
 //!
-//! Possible extensions of [`Value`]: a dtype, an integer range, and a size for each axis.
+//! Possible extensions of [`LaneValue`]: a dtype, an integer range, and a size for each axis.
 
 use super::fills::{self, Fill};
 use crate::kernel::ast::Expr;
@@ -24,7 +24,7 @@ pub enum Along {
 
 /// Numeric properties of a value that the analysis uses.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Kind<'a> {
+pub enum NumberKind<'a> {
     /// No special property.
     Plain,
     /// `tl.arange(0, end)`, possibly with added axes or a cast; holds its `end`.
@@ -62,11 +62,11 @@ impl<'a> Undefined<'a> {
 
 /// The abstract value of an expression.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Value<'a> {
+pub struct LaneValue<'a> {
     /// One entry for each axis, so none for a scalar; `None` when the rank is not known.
     pub axes: Option<Vec<Along>>,
     /// Numeric properties of the value.
-    pub kind: Kind<'a>,
+    pub kind: NumberKind<'a>,
     /// Its undefined lanes; empty when the rank is not known.
     pub undefined: Vec<Undefined<'a>>,
     /// The padding of the value; `None` when there is none or the rank is not known.
@@ -75,17 +75,17 @@ pub struct Value<'a> {
     pub number: Option<f64>,
 }
 
-impl<'a> Value<'a> {
+impl<'a> LaneValue<'a> {
     /// A value about which nothing is known.
     #[must_use]
     pub fn unknown() -> Self {
-        Self { axes: None, kind: Kind::Plain, undefined: Vec::new(), fill: None, number: None }
+        Self { axes: None, kind: NumberKind::Plain, undefined: Vec::new(), fill: None, number: None }
     }
 
     /// A defined value with these axes.
     #[must_use]
     pub fn tile(axes: Vec<Along>) -> Self {
-        Self { axes: Some(axes), kind: Kind::Plain, undefined: Vec::new(), fill: None, number: None }
+        Self { axes: Some(axes), kind: NumberKind::Plain, undefined: Vec::new(), fill: None, number: None }
     }
 
     /// A scalar: a number or a pointer.
@@ -96,7 +96,7 @@ impl<'a> Value<'a> {
 
     /// The same value with the property `kind`.
     #[must_use]
-    pub fn of_kind(mut self, kind: Kind<'a>) -> Self {
+    pub fn of_kind(mut self, kind: NumberKind<'a>) -> Self {
         self.kind = kind;
         self
     }
@@ -134,7 +134,7 @@ impl<'a> Value<'a> {
     /// `nonnegative` when its results are never negative.
     #[must_use]
     pub fn mapped(mut self, zero_stays: bool, nonnegative: bool) -> Self {
-        self.kind = Kind::Plain;
+        self.kind = NumberKind::Plain;
         (self.fill, self.number) = (None, None);
         self.axes = self.axes.map(|axes| axes.into_iter().map(Along::mapped).collect());
         for undefined in &mut self.undefined {
@@ -151,7 +151,8 @@ impl<'a> Value<'a> {
         let rank = undefined.axes.len();
         let concerned: Vec<usize> = (0..rank).filter(|&at| undefined.axes[at]).collect();
         let same = |at: usize| self.along(at, rank) == Along::Same;
-        let finite = matches!(self.kind, Kind::Index(_) | Kind::Affine | Kind::Zero | Kind::Filled);
+        let finite =
+            matches!(self.kind, NumberKind::Index(_) | NumberKind::Affine | NumberKind::Zero | NumberKind::Filled);
         concerned.iter().all(|&at| same(at))
             || (operation.is_sum() && finite)
             || self.undefined_in(rank).any(|own| concerned.iter().all(|&at| own.axes[at] || same(at)))
@@ -190,14 +191,15 @@ impl<'a> Value<'a> {
                 }
             }
         }
-        let affine = |value: &Self| matches!(value.kind, Kind::Index(_) | Kind::Affine) || value.rank() == Some(0);
+        let affine =
+            |value: &Self| matches!(value.kind, NumberKind::Index(_) | NumberKind::Affine) || value.rank() == Some(0);
         let kind = match operation {
             Operation::Sum | Operation::Difference | Operation::Product
                 if rank > 0 && affine(self) && affine(other) =>
             {
-                Kind::Affine
+                NumberKind::Affine
             }
-            _ => Kind::Plain,
+            _ => NumberKind::Plain,
         };
         let fill = fills::binary(operation, self, other, rank, false);
         Self { axes: Some(axes), kind, undefined, fill, number: None }
@@ -206,11 +208,11 @@ impl<'a> Value<'a> {
     /// Whether adding this value keeps zeros in the `lanes`, once their load fills them with zero.
     fn adds_zero_to(&self, lanes: &Undefined<'a>) -> bool {
         let rank = lanes.axes.len();
-        self.kind == Kind::Zero || self.undefined_in(rank).any(|own| own.zero_stays && own.axes == lanes.axes)
+        self.kind == NumberKind::Zero || self.undefined_in(rank).any(|own| own.zero_stays && own.axes == lanes.axes)
     }
 
     fn adds_nonnegative_to(&self, lanes: &Undefined<'a>) -> bool {
-        self.kind == Kind::Zero
+        self.kind == NumberKind::Zero
             || (!self.undefined.is_empty() && self.undefined.iter().all(|own| own.nonnegative))
                 && self.rank() == Some(lanes.axes.len())
     }
@@ -260,7 +262,7 @@ impl<'a> Value<'a> {
             }
             _ => None,
         };
-        let kind = if self.kind == other.kind { self.kind } else { Kind::Plain };
+        let kind = if self.kind == other.kind { self.kind } else { NumberKind::Plain };
         let number = self.number.filter(|number| other.number == Some(*number));
         Self { axes, kind, undefined: Vec::new(), fill: None, number }
     }
@@ -342,7 +344,7 @@ impl<'a> Value<'a> {
         kept.retain(|lanes| lanes.axes.contains(&true));
         let mut left = without(&axes, &gone, keep_dims, Along::Same);
         left.iter_mut().for_each(|along| *along = along.mapped());
-        (Self { axes: Some(left), kind: Kind::Plain, undefined: kept, fill, number: None }, mixed)
+        (Self { axes: Some(left), kind: NumberKind::Plain, undefined: kept, fill, number: None }, mixed)
     }
 }
 

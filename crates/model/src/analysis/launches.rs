@@ -7,7 +7,7 @@ use crate::syntax::Span;
 
 /// The way in which a launch sets a parameter.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Passed<'a> {
+pub enum ArgumentSource<'a> {
     /// By an argument.
     Argument(&'a Expr),
     /// The launch does not pass it: its default, a configuration or a heuristic sets it.
@@ -29,25 +29,25 @@ pub fn certainly_launched(module: &Module, kernel: &Kernel) -> bool {
 
 /// The way in which `launch` sets the parameter `name` of `kernel`.
 #[must_use]
-pub fn passed<'a>(launch: &'a Launch, kernel: &Kernel, name: &str) -> Passed<'a> {
+pub fn passed<'a>(launch: &'a Launch, kernel: &Kernel, name: &str) -> ArgumentSource<'a> {
     let by_keyword = |arg: &&crate::kernel::ast::Arg| arg.keyword.as_ref().is_some_and(|(keyword, _)| keyword == name);
     if let Some(arg) = launch.args.iter().find(by_keyword) {
-        return Passed::Argument(&arg.value);
+        return ArgumentSource::Argument(&arg.value);
     }
     if has_star(&launch.args) {
-        return Passed::Unknown;
+        return ArgumentSource::Unknown;
     }
     let positional = launch.args.iter().filter(|arg| arg.keyword.is_none());
     let at = kernel.params.iter().position(|param| param.name == name);
     match at.and_then(|at| positional.clone().nth(at)) {
-        Some(arg) => Passed::Argument(&arg.value),
-        None => Passed::Omitted,
+        Some(arg) => ArgumentSource::Argument(&arg.value),
+        None => ArgumentSource::Omitted,
     }
 }
 
 /// One way in which the file runs a kernel: a launch, a configuration of `@triton.autotune`, or both together.
 #[derive(Clone, Copy, Debug)]
-pub struct Setting<'a> {
+pub struct LaunchVariant<'a> {
     module: &'a Module,
     kernel: &'a Kernel,
     launch: Option<&'a Launch>,
@@ -56,7 +56,7 @@ pub struct Setting<'a> {
 
 /// Every way in which the file runs `kernel`; empty when none of them is certain.
 #[must_use]
-pub fn settings<'a>(module: &'a Module, kernel: &'a Kernel) -> Vec<Setting<'a>> {
+pub fn settings<'a>(module: &'a Module, kernel: &'a Kernel) -> Vec<LaunchVariant<'a>> {
     if !kernel.plain || !certainly_launched(module, kernel) {
         return Vec::new();
     }
@@ -70,11 +70,11 @@ pub fn settings<'a>(module: &'a Module, kernel: &'a Kernel) -> Vec<Setting<'a>> 
     let configs: Vec<_> = configs.iter().copied().chain(std::iter::repeat_n(None, or_none(configs.len()))).collect();
     launches
         .into_iter()
-        .flat_map(|launch| configs.iter().map(move |&config| Setting { module, kernel, launch, config }))
+        .flat_map(|launch| configs.iter().map(move |&config| LaunchVariant { module, kernel, launch, config }))
         .collect()
 }
 
-impl Setting<'_> {
+impl LaunchVariant<'_> {
     /// The integer that the parameter `name` certainly has, with the span of the expression that sets it.
     #[must_use]
     pub fn value(&self, name: &str) -> Option<(i128, Span)> {
@@ -88,10 +88,10 @@ impl Setting<'_> {
         // A list of configurations from elsewhere may set any parameter that a launch omits.
         let tuned_elsewhere = self.kernel.autotune.as_ref().is_some_and(|autotune| autotune.configs.is_none());
         match self.launch.map(|launch| (launch, passed(launch, self.kernel, name))) {
-            Some((launch, Passed::Argument(value))) => {
+            Some((launch, ArgumentSource::Argument(value))) => {
                 Some((host_integer(self.module, Some(launch), value)?, value.span))
             }
-            Some((_, Passed::Omitted)) if !tuned_elsewhere => {
+            Some((_, ArgumentSource::Omitted)) if !tuned_elsewhere => {
                 let default = self.kernel.param(name)?.default.as_ref()?;
                 Some((host_integer(self.module, None, default)?, default.span))
             }
@@ -100,7 +100,7 @@ impl Setting<'_> {
     }
 }
 
-impl<'a> Setting<'a> {
+impl<'a> LaunchVariant<'a> {
     /// The launch, if this setting has one.
     #[must_use]
     pub fn launch(&self) -> Option<&'a Launch> {
@@ -126,8 +126,8 @@ impl<'a> Setting<'a> {
             return Some((host_integer(self.module, None, value)?, Some(value.span)));
         }
         match self.launch.map(|launch| (launch, passed(launch, self.kernel, name))) {
-            Some((_, Passed::Unknown)) => None,
-            Some((launch, Passed::Argument(value))) => {
+            Some((_, ArgumentSource::Unknown)) => None,
+            Some((launch, ArgumentSource::Argument(value))) => {
                 Some((host_integer(self.module, Some(launch), value)?, Some(value.span)))
             }
             _ => Some((default, None)),
@@ -149,7 +149,7 @@ pub fn same(left: &Expr, right: &Expr) -> bool {
 #[must_use]
 pub fn passed_alike(module: &Module, kernel: &Kernel, left: &str, right: &str) -> bool {
     module.launches_of(&kernel.name).any(|launch| match (passed(launch, kernel, left), passed(launch, kernel, right)) {
-        (Passed::Argument(left), Passed::Argument(right)) => same(left, right),
+        (ArgumentSource::Argument(left), ArgumentSource::Argument(right)) => same(left, right),
         _ => false,
     })
 }
@@ -165,8 +165,8 @@ pub fn promises_full_tiles(module: &Module, kernel: &Kernel) -> bool {
             .iter()
             .filter(|param| param.constexpr)
             .filter_map(|param| match passed(launch, kernel, &param.name) {
-                Passed::Argument(value) => Some(value),
-                Passed::Omitted | Passed::Unknown => None,
+                ArgumentSource::Argument(value) => Some(value),
+                ArgumentSource::Omitted | ArgumentSource::Unknown => None,
             })
             .collect();
         let mut promised = false;

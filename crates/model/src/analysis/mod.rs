@@ -20,7 +20,7 @@
 //! - [`strides`]: the parameters that take part in the addresses of each tensor,
 //! - [`tensors`]: the shapes of tensors that host functions create,
 //! - [`tuning`]: the effect of `@triton.autotune` on a kernel,
-//! - [`updates`]: the tensors that a kernel modifies in place,
+//! - [`in_place_updates`]: the tensors that a kernel modifies in place,
 //! - [`witness`]: the program and lane in which an index is largest,
 //! - [`lanes`]: the abstract domain of tiles: ranks, variation along axes, and undefined lanes,
 //! - [`fills`]: the values in lanes that a load filled, through later arithmetic,
@@ -30,7 +30,7 @@
 //! - [`types`]: abstract interpretation as in Triton's front end: types, shapes, compile-time values.
 //!
 //! An answer is certain or it is "unknown"; nothing here guesses. Further domains (dtypes, integer ranges, tile sizes)
-//! can join [`interpret`]: each is one more field of [`lanes::Value`] with its transfer function, on the same walk.
+//! can join [`interpret`]: each is one more field of [`lanes::LaneValue`] with its transfer function, on the same walk.
 
 pub mod constants;
 pub mod definitions;
@@ -42,6 +42,7 @@ pub mod fills;
 pub mod flow;
 pub mod grid;
 pub mod host;
+pub mod in_place_updates;
 pub mod interpret;
 pub mod lanes;
 pub mod launches;
@@ -53,7 +54,6 @@ pub mod strides;
 pub mod tensors;
 pub mod tuning;
 pub mod types;
-pub mod updates;
 pub mod verdict;
 pub mod witness;
 

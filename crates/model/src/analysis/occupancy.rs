@@ -5,7 +5,7 @@ use std::fmt;
 /// The resources of a multiprocessor of one compute capability. Source: the technical specifications of NVIDIA's CUDA
 /// programming guide.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct MultiprocessorLimits {
     /// The compute capability times ten: `90` for 9.0.
     pub capability: u32,
     /// Maximum number of resident warps.
@@ -34,12 +34,20 @@ const LANES: u32 = 32;
 const THREADS: u32 = 1024;
 
 /// A row of the table, with shared memory in KiB. Since Ampere the system reserves 1 KiB in each block.
-const fn row(capability: u32, warps: u32, blocks: u32, shared: u32, shared_of_block: u32) -> Limits {
+const fn row(capability: u32, warps: u32, blocks: u32, shared: u32, shared_of_block: u32) -> MultiprocessorLimits {
     let (reserved, unit) = if capability < 80 { (0, 256) } else { (1024, 128) };
-    Limits { capability, warps, blocks, shared: shared << 10, shared_of_block: shared_of_block << 10, reserved, unit }
+    MultiprocessorLimits {
+        capability,
+        warps,
+        blocks,
+        shared: shared << 10,
+        shared_of_block: shared_of_block << 10,
+        reserved,
+        unit,
+    }
 }
 
-static LIMITS: [Limits; 12] = [
+static LIMITS: [MultiprocessorLimits; 12] = [
     row(70, 64, 32, 96, 96),
     row(72, 64, 32, 96, 96),
     row(75, 32, 16, 64, 64),
@@ -56,7 +64,7 @@ static LIMITS: [Limits; 12] = [
 
 /// The resources that a program uses; a program is one block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Usage {
+pub struct BlockUsage {
     /// Registers of each thread.
     pub registers: u32,
     /// Shared memory in bytes.
@@ -75,12 +83,12 @@ pub struct Occupancy {
     /// Maximum number of resident warps.
     pub most: u32,
     /// The resource that limits the occupancy; `None` when it is complete.
-    pub limit: Option<Limit>,
+    pub limit: Option<OccupancyLimit>,
 }
 
 /// A resource that limits the occupancy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Limit {
+pub enum OccupancyLimit {
     /// The register file.
     Registers,
     /// Shared memory.
@@ -91,7 +99,7 @@ pub enum Limit {
     Blocks,
 }
 
-impl Limits {
+impl MultiprocessorLimits {
     /// The limits of a compute capability (`90` for 9.0); `None` when the table lacks it.
     #[must_use]
     pub fn of(capability: u32) -> Option<&'static Self> {
@@ -100,7 +108,7 @@ impl Limits {
 
     /// The occupancy for programs of this usage; `None` when such a program cannot run at all.
     #[must_use]
-    pub fn occupancy(&self, usage: Usage) -> Option<Occupancy> {
+    pub fn occupancy(&self, usage: BlockUsage) -> Option<Occupancy> {
         if usage.warps == 0 || usage.warps * LANES > THREADS || usage.shared > self.shared_of_block {
             return None;
         }
@@ -108,10 +116,10 @@ impl Limits {
         let by_registers = REGISTERS / PARTS / of_warp * PARTS / usage.warps;
         let of_block = (usage.shared + self.reserved).next_multiple_of(self.unit).max(1);
         let limits = [
-            (by_registers, Limit::Registers),
-            (self.shared / of_block, Limit::Shared),
-            (self.warps / usage.warps, Limit::Warps),
-            (self.blocks, Limit::Blocks),
+            (by_registers, OccupancyLimit::Registers),
+            (self.shared / of_block, OccupancyLimit::Shared),
+            (self.warps / usage.warps, OccupancyLimit::Warps),
+            (self.blocks, OccupancyLimit::Blocks),
         ];
         let (blocks, limit) = limits.into_iter().min()?;
         let warps = blocks * usage.warps;
@@ -143,7 +151,7 @@ impl Occupancy {
     }
 }
 
-impl fmt::Display for Limit {
+impl fmt::Display for OccupancyLimit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Registers => "registers",
@@ -158,9 +166,14 @@ impl fmt::Display for Limit {
 mod tests {
     use super::*;
 
-    fn occupancy(capability: u32, warps: u32, registers: u32, shared: u32) -> Option<(u32, u32, Option<Limit>)> {
-        let usage = Usage { registers, shared, warps };
-        let found = Limits::of(capability).unwrap().occupancy(usage)?;
+    fn occupancy(
+        capability: u32,
+        warps: u32,
+        registers: u32,
+        shared: u32,
+    ) -> Option<(u32, u32, Option<OccupancyLimit>)> {
+        let usage = BlockUsage { registers, shared, warps };
+        let found = MultiprocessorLimits::of(capability).unwrap().occupancy(usage)?;
         Some((found.blocks, found.warps, found.limit))
     }
 
@@ -170,9 +183,9 @@ mod tests {
         for (capability, bytes) in
             [(75, 65_536), (80, 166_912), (86, 101_376), (89, 101_376), (90, 232_448), (100, 232_448), (120, 101_376)]
         {
-            assert_eq!(Limits::of(capability).unwrap().shared_of_block, bytes, "{capability}");
+            assert_eq!(MultiprocessorLimits::of(capability).unwrap().shared_of_block, bytes, "{capability}");
         }
-        assert_eq!(Limits::of(91), None);
+        assert_eq!(MultiprocessorLimits::of(91), None);
         let amd = ["gfx942", "gfx950", "gfx1201", "gfx1250", "gfx803"].map(shared_of_amd);
         assert_eq!(amd, [Some(65_536), Some(163_840), Some(65_536), None, None]);
     }
@@ -182,7 +195,7 @@ mod tests {
     /// on).
     #[test]
     fn blocks_fit_as_cuda_says() {
-        use Limit::{Blocks, Registers, Shared, Warps};
+        use OccupancyLimit::{Blocks, Registers, Shared, Warps};
         for (capability, warps, registers, shared, expected) in [
             // 8 warps with 32 registers reach full occupancy.
             (80, 8, 32, 0, (8, 64, None)),

@@ -1,6 +1,6 @@
 //! The least and greatest value of an index, as far as the text of a kernel determines them.
 
-use super::types::Facts;
+use super::types::KernelAnalysis;
 use super::types::index::{Atom, Poly};
 
 /// An inclusive range, open where a bound is `None`.
@@ -14,11 +14,11 @@ pub struct Range {
 
 /// The range of `poly`, assuming that nothing overflows.
 #[must_use]
-pub fn range(facts: &Facts, poly: &Poly) -> Range {
+pub fn range(facts: &KernelAnalysis, poly: &Poly) -> Range {
     range_at(facts, poly, 0)
 }
 
-fn range_at(facts: &Facts, poly: &Poly, depth: u32) -> Range {
+fn range_at(facts: &KernelAnalysis, poly: &Poly, depth: u32) -> Range {
     let mut sum = Range { least: Some(poly.constant), greatest: Some(poly.constant) };
     for (atoms, factor) in &poly.terms {
         let mut product = Range { least: Some(1), greatest: Some(1) };
@@ -39,7 +39,7 @@ fn range_at(facts: &Facts, poly: &Poly, depth: u32) -> Range {
 }
 
 /// The range of an atom; `None` unless the atom is known to be nonnegative.
-fn of_atom(facts: &Facts, atom: &Atom, depth: u32) -> Option<Range> {
+fn of_atom(facts: &KernelAnalysis, atom: &Atom, depth: u32) -> Option<Range> {
     let range = match atom {
         Atom::Program(_) => Range { least: Some(0), greatest: None },
         Atom::Programs(_) => Range { least: Some(1), greatest: None },
@@ -64,8 +64,8 @@ fn of_atom(facts: &Facts, atom: &Atom, depth: u32) -> Option<Range> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analysis::types::{Value, infer};
-    use crate::api::Target;
+    use crate::analysis::types::{AbstractValue, infer};
+    use crate::api::TritonTarget;
     use crate::kernel::Module;
     use crate::syntax::Source;
 
@@ -77,8 +77,8 @@ mod tests {
         );
         let source = Source::parse(text.as_str());
         let module = Module::build(&source);
-        let facts = infer(&module, &text, Target::newest(), 0, true);
-        let Some((_, Value::Tile(tile))) = facts.types.last() else { panic!("{:?}", facts.types.last()) };
+        let facts = infer(&module, &text, TritonTarget::newest(), 0, true);
+        let Some((_, AbstractValue::Tile(tile))) = facts.types.last() else { panic!("{:?}", facts.types.last()) };
         let Range { least, greatest } = range(&facts, &tile.about.index().unwrap().poly);
         (least, greatest)
     }

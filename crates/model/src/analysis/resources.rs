@@ -4,8 +4,8 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::occupancy::{Limits, Occupancy, Usage};
-use crate::kernel::{Kernel, Shift};
+use super::occupancy::{BlockUsage, MultiprocessorLimits, Occupancy};
+use crate::kernel::{Kernel, ShiftSpans};
 
 /// The resources of a kernel on one device, for each way to compile it.
 #[derive(Clone, Debug, PartialEq)]
@@ -13,29 +13,29 @@ pub struct Resources {
     /// The architecture of the device: `sm_90`, `gfx942`.
     pub device: String,
     /// The limits of the device, where they are known.
-    pub limits: Option<&'static Limits>,
+    pub limits: Option<&'static MultiprocessorLimits>,
     /// One row for each compiled configuration.
-    pub rows: Vec<Row>,
+    pub rows: Vec<CompiledVariant>,
     /// The number of configurations that were not compiled, because there are many.
     pub left_out: usize,
 }
 
 /// One way to compile a kernel, with its result.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Row {
+pub struct CompiledVariant {
     /// The index of its `triton.Config`, as [`Tuner::configs`](super::tuning::Tuner::configs) counts them.
     pub config: Option<usize>,
     /// The settings in which it differs from the other rows: `BLOCK=64, num_warps=8`.
     pub setting: String,
     /// How certain the settings are.
-    pub certainty: Certainty,
+    pub certainty: LaunchCertainty,
     /// The result of the compilation.
-    pub outcome: Outcome,
+    pub outcome: CompilationResult,
 }
 
 /// How certain it is that the program compiles a kernel with the same settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Certainty {
+pub enum LaunchCertainty {
     /// Types or values of parameters were guessed.
     Guessed,
     /// Nothing was guessed, but it is not certain that the program runs the kernel with these settings.
@@ -46,9 +46,9 @@ pub enum Certainty {
 
 /// The result of a compilation.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Outcome {
+pub enum CompilationResult {
     /// The compilation succeeded.
-    Compiled(Taken),
+    Compiled(KernelResources),
     /// The back end failed.
     Failed {
         /// The compiler stage that failed.
@@ -64,7 +64,7 @@ pub enum Outcome {
 
 /// The resources that a compiled kernel uses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Taken {
+pub struct KernelResources {
     /// Registers per thread.
     pub registers: Option<u32>,
     /// Bytes that each thread spills.
@@ -79,7 +79,7 @@ pub struct Taken {
     pub ctas: u32,
 }
 
-impl Shift for Resources {
+impl ShiftSpans for Resources {
     // Configurations are identified by index, so nothing here has a span that moves.
     fn shift(&mut self, _: isize) {}
 }
@@ -104,8 +104,8 @@ impl Resources {
     /// The caveat that applies when results rest on assumptions; `None` when none do.
     #[must_use]
     pub fn caveat(&self) -> Option<&'static str> {
-        let is = |row: &Row| row.certainty == Certainty::Possible && row.config.is_none();
-        if self.rows.iter().any(|row| row.certainty == Certainty::Guessed) {
+        let is = |row: &CompiledVariant| row.certainty == LaunchCertainty::Possible && row.config.is_none();
+        if self.rows.iter().any(|row| row.certainty == LaunchCertainty::Guessed) {
             Some("parameters guessed")
         } else {
             self.rows.iter().any(is).then_some("launch options assumed")
@@ -114,48 +114,48 @@ impl Resources {
 
     /// The occupancy with the settings of a row; `None` where it is not known.
     #[must_use]
-    pub fn occupancy(&self, row: &Row) -> Option<Occupancy> {
-        let Outcome::Compiled(taken) = &row.outcome else { return None };
+    pub fn occupancy(&self, row: &CompiledVariant) -> Option<Occupancy> {
+        let CompilationResult::Compiled(taken) = &row.outcome else { return None };
         // The placement of a cluster depends on more than one multiprocessor.
-        let usage = Usage { registers: taken.registers?, shared: taken.shared, warps: taken.warps };
+        let usage = BlockUsage { registers: taken.registers?, shared: taken.shared, warps: taken.warps };
         self.limits.filter(|_| taken.ctas <= 1)?.occupancy(usage)
     }
 
     /// The result of a row as text.
     #[must_use]
-    pub fn words(&self, row: &Row) -> String {
+    pub fn describe(&self, row: &CompiledVariant) -> String {
         let first = |text: &str| text.lines().next().unwrap_or_default().to_owned();
-        match (&row.outcome, self.lack(row)) {
+        match (&row.outcome, self.missing_resource(row)) {
             (_, Some(lack)) => lack,
-            (Outcome::Compiled(taken), None) => match self.occupancy(row) {
+            (CompilationResult::Compiled(taken), None) => match self.occupancy(row) {
                 Some(occupancy) => format!("{taken}, {occupancy}"),
                 None => taken.to_string(),
             },
-            (Outcome::Failed { stage, message }, None) => format!("stops at {stage}: {}", first(message)),
-            (Outcome::Refused(message), None) => format!("does not compile: {}", first(message)),
-            (Outcome::Unknown(why), None) => format!("not known: {}", first(why)),
+            (CompilationResult::Failed { stage, message }, None) => format!("stops at {stage}: {}", first(message)),
+            (CompilationResult::Refused(message), None) => format!("does not compile: {}", first(message)),
+            (CompilationResult::Unknown(why), None) => format!("not known: {}", first(why)),
         }
     }
 
     /// The reason why the device cannot run a row: the resource that a program would need too much of. `None` when it
     /// can.
     #[must_use]
-    pub fn lack(&self, row: &Row) -> Option<String> {
+    pub fn missing_resource(&self, row: &CompiledVariant) -> Option<String> {
         let device = &self.device;
         match &row.outcome {
-            Outcome::Compiled(taken) => {
+            CompilationResult::Compiled(taken) => {
                 let most = self.limits?.shared_of_block;
                 (taken.shared > most).then(|| {
                     let (needed, most) = (grouped(taken.shared), grouped(most));
                     format!("needs {needed} bytes of shared memory; {device} has {most} for a program")
                 })
             }
-            Outcome::Failed { stage, message } => {
+            CompilationResult::Failed { stage, message } => {
                 let line = message.lines().find(|line| is_about_resources(line) || stage == "launch")?;
                 let what = if stage == "launch" { "cannot run on" } else { "cannot be made for" };
                 Some(format!("{what} {device}: {}", line.trim()))
             }
-            Outcome::Refused(_) | Outcome::Unknown(_) => None,
+            CompilationResult::Refused(_) | CompilationResult::Unknown(_) => None,
         }
     }
 }
@@ -173,7 +173,7 @@ fn is_about_resources(line: &str) -> bool {
     .any(|words| line.contains(words))
 }
 
-impl fmt::Display for Taken {
+impl fmt::Display for KernelResources {
     /// `190 registers, no spills, 48 KiB shared`
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(registers) = self.registers {
@@ -219,53 +219,56 @@ fn grouped(number: u32) -> String {
 mod tests {
     use super::*;
 
-    fn resources(outcome: Outcome) -> Resources {
-        let row = Row { config: None, setting: String::new(), certainty: Certainty::Certain, outcome };
-        Resources { device: "sm_90".to_owned(), limits: Limits::of(90), rows: vec![row], left_out: 0 }
+    fn resources(outcome: CompilationResult) -> Resources {
+        let row =
+            CompiledVariant { config: None, setting: String::new(), certainty: LaunchCertainty::Certain, outcome };
+        Resources { device: "sm_90".to_owned(), limits: MultiprocessorLimits::of(90), rows: vec![row], left_out: 0 }
     }
 
-    fn taken(shared: u32) -> Taken {
-        Taken { registers: Some(190), spills: Some(0), stack: Some(0), shared, warps: 4, ctas: 1 }
+    fn taken(shared: u32) -> KernelResources {
+        KernelResources { registers: Some(190), spills: Some(0), stack: Some(0), shared, warps: 4, ctas: 1 }
     }
 
-    fn lack(outcome: Outcome) -> Option<String> {
+    fn lack(outcome: CompilationResult) -> Option<String> {
         let resources = resources(outcome);
-        resources.lack(&resources.rows[0])
+        resources.missing_resource(&resources.rows[0])
     }
 
     #[test]
     fn what_does_not_fit_is_told_with_numbers() {
-        assert_eq!(lack(Outcome::Compiled(taken(232_448))), None);
+        assert_eq!(lack(CompilationResult::Compiled(taken(232_448))), None);
         assert_eq!(
-            lack(Outcome::Compiled(taken(270_336))).as_deref(),
+            lack(CompilationResult::Compiled(taken(270_336))).as_deref(),
             Some("needs 270,336 bytes of shared memory; sm_90 has 232,448 for a program")
         );
-        let failed =
-            |stage: &str, message: &str| Outcome::Failed { stage: stage.to_owned(), message: message.to_owned() };
+        let failed = |stage: &str, message: &str| CompilationResult::Failed {
+            stage: stage.to_owned(),
+            message: message.to_owned(),
+        };
         let log = "ptxas exited with 255\nptxas error : Entry function 'k' uses too much shared data (0x50000 bytes, 0x38c00 max)";
         assert!(lack(failed("cubin", log)).unwrap().contains("uses too much shared data (0x50000"));
         assert_eq!(lack(failed("cubin", "ptxas was not found")), None, "that is not the kernel's fault");
         assert!(lack(failed("launch", "needs 600 columns of tensor memory")).is_some());
-        assert_eq!(lack(Outcome::Unknown("too much shared data".to_owned())), None);
+        assert_eq!(lack(CompilationResult::Unknown("too much shared data".to_owned())), None);
     }
 
     #[test]
     fn devices_that_nobody_knows_have_no_limits() {
-        let mut unknown = resources(Outcome::Compiled(taken(500_000)));
+        let mut unknown = resources(CompilationResult::Compiled(taken(500_000)));
         unknown.limits = None;
-        assert_eq!((unknown.lack(&unknown.rows[0]), unknown.occupancy(&unknown.rows[0])), (None, None));
+        assert_eq!((unknown.missing_resource(&unknown.rows[0]), unknown.occupancy(&unknown.rows[0])), (None, None));
     }
 
     #[test]
     fn resources_are_said_in_words() {
-        let resources = resources(Outcome::Compiled(taken(49_152)));
-        let Outcome::Compiled(taken) = &resources.rows[0].outcome else { panic!() };
+        let resources = resources(CompilationResult::Compiled(taken(49_152)));
+        let CompilationResult::Compiled(taken) = &resources.rows[0].outcome else { panic!() };
         assert_eq!(taken.to_string(), "190 registers, no spills, 48 KiB shared");
         let occupancy = resources.occupancy(&resources.rows[0]).unwrap();
         assert_eq!(occupancy.to_string(), "occupancy 12.5 % (registers)");
-        let of_amd = Taken { registers: None, spills: Some(12), shared: 33_280, ..*taken };
+        let of_amd = KernelResources { registers: None, spills: Some(12), shared: 33_280, ..*taken };
         assert_eq!(of_amd.to_string(), "12 bytes spilled, 32.5 KiB shared");
-        let cluster = Outcome::Compiled(Taken { ctas: 2, ..*taken });
+        let cluster = CompilationResult::Compiled(KernelResources { ctas: 2, ..*taken });
         let cluster = super::tests::resources(cluster);
         assert_eq!(cluster.occupancy(&cluster.rows[0]), None);
     }

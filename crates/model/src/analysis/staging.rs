@@ -6,8 +6,8 @@
 use rustc_hash::FxHashSet as HashSet;
 
 use super::definitions::Definitions;
-use super::types::Facts;
-use super::types::access::{Access, AccessKind};
+use super::types::KernelAnalysis;
+use super::types::access::{AccessKind, MemoryAccess};
 use crate::kernel::ast::{Call, Expr, ExprKind, Stmt, StmtKind};
 use crate::kernel::{Kernel, Module};
 use crate::syntax::Span;
@@ -52,12 +52,12 @@ pub struct Staged<'a, 'f> {
     /// The number of stages that the loop itself requests, if it does.
     pub stages: Option<&'a Expr>,
     /// The loads of operands of `tl.dot`.
-    pub loads: Vec<&'f Access>,
+    pub loads: Vec<&'f MemoryAccess>,
 }
 
 /// The loops of a kernel that stage loads.
 #[must_use]
-pub fn loops<'a, 'f>(module: &'a Module, kernel: &'a Kernel, facts: &'f Facts) -> Vec<Staged<'a, 'f>> {
+pub fn loops<'a, 'f>(module: &'a Module, kernel: &'a Kernel, facts: &'f KernelAnalysis) -> Vec<Staged<'a, 'f>> {
     let reader = Reader { module, kernel, facts, definitions: Definitions::of(kernel) };
     let mut found = Vec::new();
     reader.visit(&kernel.body, &mut found);
@@ -67,7 +67,7 @@ pub fn loops<'a, 'f>(module: &'a Module, kernel: &'a Kernel, facts: &'f Facts) -
 struct Reader<'a, 'f> {
     module: &'a Module,
     kernel: &'a Kernel,
-    facts: &'f Facts,
+    facts: &'f KernelAnalysis,
     definitions: Definitions<'a>,
 }
 
@@ -107,7 +107,7 @@ impl<'a, 'f> Reader<'a, 'f> {
             span.contains(expr.span) && expr.as_call().is_some_and(|call| self.member(call).as_deref() == Some("load"))
         };
         let is_moving = |expr: &'a Expr| expr.as_name().is_some_and(|name| moving.contains(name));
-        let mut loads: Vec<&'f Access> = Vec::new();
+        let mut loads: Vec<&'f MemoryAccess> = Vec::new();
         for call in operands.into_iter().filter(|call| span.contains(call.func.span)) {
             let pointer = call.argument("pointer", Some(0))?;
             let mask = call.argument("mask", Some(1));
@@ -179,8 +179,8 @@ impl<'a, 'f> Reader<'a, 'f> {
         }
     }
 
-    fn access(&self, load: &Call) -> Option<&'f Access> {
-        let is_it = |access: &&Access| {
+    fn access(&self, load: &Call) -> Option<&'f MemoryAccess> {
+        let is_it = |access: &&MemoryAccess| {
             access.kind == AccessKind::Load
                 && access.span.contains(load.args_span)
                 && access.span.end == load.args_span.end

@@ -1,7 +1,7 @@
 //! The shapes of tensors that host functions create, and the integers that follow from them.
 
 use super::constants::binary;
-use super::host::{Binding, Names};
+use super::host::{HostNames, LocalBinding};
 use crate::kernel::Module;
 use crate::kernel::ast::{Call, Expr, ExprKind};
 
@@ -16,15 +16,15 @@ const ALIKE: &[&str] = &["empty_like", "zeros_like", "ones_like", "rand_like", "
 
 /// The sizes of tensors in a host function.
 #[derive(Clone, Copy, Debug)]
-pub struct Sizes<'n, 'a> {
+pub struct HostSizes<'n, 'a> {
     module: &'a Module,
-    names: &'n Names<'a>,
+    names: &'n HostNames<'a>,
 }
 
-impl<'n, 'a> Sizes<'n, 'a> {
+impl<'n, 'a> HostSizes<'n, 'a> {
     /// The sizes that follow from `names`.
     #[must_use]
-    pub fn new(module: &'a Module, names: &'n Names<'a>) -> Self {
+    pub fn new(module: &'a Module, names: &'n HostNames<'a>) -> Self {
         Self { module, names }
     }
 
@@ -45,7 +45,9 @@ impl<'n, 'a> Sizes<'n, 'a> {
         match &expr.kind {
             ExprKind::Int(value) => Some(*value),
             ExprKind::Name(name) => match self.names.binding(name) {
-                Some(Binding::Item(value, at)) if !matches!(value.kind, ExprKind::Tuple(_) | ExprKind::List(_)) => {
+                Some(LocalBinding::Item(value, at))
+                    if !matches!(value.kind, ExprKind::Tuple(_) | ExprKind::List(_)) =>
+                {
                     self.sizes(value, depth)?.get(at).copied()
                 }
                 _ => of(self.names.value(name)?),
@@ -179,7 +181,7 @@ def run(given):
 ";
         let module = Module::build(&Source::parse(text));
         let names = Hosts::new(&module).around(&module.launches[0]);
-        let sizes = Sizes::new(&module, &names);
+        let sizes = HostSizes::new(&module, &names);
         let integer = |name: &str| names.value(name).and_then(|value| sizes.integer(value, &|_| None));
         let found = ["a", "b", "c", "d", "e", "f", "g"].map(integer);
         assert_eq!(found, [Some(64 + 128), Some(128), Some(16 * 128), Some(3), Some(128), None, None]);

@@ -55,7 +55,7 @@ struct Around<'a> {
 
 /// The content of an argument that is a list of names.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Names<'a> {
+pub enum NameList<'a> {
     /// The argument is absent or `None`.
     Absent,
     /// These names, each with the span of its string.
@@ -141,22 +141,22 @@ impl<'a> Tuner<'a> {
 
     /// The names in an argument such as `key` or `restore_value`.
     #[must_use]
-    pub fn names(&self, argument: &str) -> Names<'a> {
+    pub fn names(&self, argument: &str) -> NameList<'a> {
         const ORDER: [&str; 7] =
             ["configs", "key", "prune_configs_by", "reset_to_zero", "restore_value", "pre_hook", "post_hook"];
         let Some(value) = self.call.argument(argument, ORDER.iter().position(|name| *name == argument)) else {
-            return Names::Absent;
+            return NameList::Absent;
         };
         match &value.kind {
-            ExprKind::None => Names::Absent,
+            ExprKind::None => NameList::Absent,
             ExprKind::List(items) | ExprKind::Tuple(items) => {
                 let name = |item: &'a Expr| match &item.kind {
                     ExprKind::Str(name) => Some((name.as_str(), item.span)),
                     _ => None,
                 };
-                items.iter().map(name).collect::<Option<_>>().map_or(Names::Unknown, Names::Listed)
+                items.iter().map(name).collect::<Option<_>>().map_or(NameList::Unknown, NameList::Listed)
             }
-            _ => Names::Unknown,
+            _ => NameList::Unknown,
         }
     }
 
@@ -380,8 +380,8 @@ mod tests {
             @triton.jit\ndef k(x, n):\n    pass\n";
         let module = Module::build(&Source::parse(text));
         let tuner = Tuner::of(&module, &module.kernels[0]).unwrap();
-        assert!(matches!(tuner.names("key"), Names::Listed(names) if names[0].0 == "n"));
-        assert_eq!((tuner.names("reset_to_zero"), tuner.names("restore_value")), (Names::Unknown, Names::Absent));
+        assert!(matches!(tuner.names("key"), NameList::Listed(names) if names[0].0 == "n"));
+        assert_eq!((tuner.names("reset_to_zero"), tuner.names("restore_value")), (NameList::Unknown, NameList::Absent));
         assert!(tuner.may_have_hook());
     }
 }

@@ -3,21 +3,21 @@
 
 use std::sync::Arc;
 
-use crate::kernel::{Kernel, Shift};
+use crate::kernel::{Kernel, ShiftSpans};
 use crate::syntax::Span;
 
 /// The result of compiling a kernel with Triton.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Verdict {
+pub struct FrontEndVerdict {
     /// The result.
-    pub outcome: Outcome,
+    pub outcome: FrontEndOutcome,
     /// Span of the kernel: spans outside of it do not move with it.
     kernel: Span,
 }
 
 /// The possible results.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Outcome {
+pub enum FrontEndOutcome {
     /// It compiles for parameters of certain types.
     Accepted {
         /// The expressions in the kernel that were compiled.
@@ -38,10 +38,10 @@ pub enum Outcome {
     Unknown(String),
 }
 
-impl Verdict {
+impl FrontEndVerdict {
     /// A verdict about `kernel`. The span of a refusal must lie in the kernel.
     #[must_use]
-    pub fn new(kernel: &Kernel, outcome: Outcome) -> Self {
+    pub fn new(kernel: &Kernel, outcome: FrontEndOutcome) -> Self {
         Self { outcome, kernel: kernel.span }
     }
 
@@ -64,7 +64,7 @@ impl Verdict {
     /// The type that Triton gave an expression, if the types of the parameters were given.
     #[must_use]
     pub fn type_of(&self, span: Span) -> Option<&str> {
-        let Outcome::Accepted { types, .. } = &self.outcome else { return None };
+        let FrontEndOutcome::Accepted { types, .. } = &self.outcome else { return None };
         types.iter().find(|(known, _)| *known == span).map(|(_, kind)| kind.as_str())
     }
 
@@ -72,7 +72,7 @@ impl Verdict {
     #[must_use]
     pub fn has_compiled(&self, span: Span) -> bool {
         match &self.outcome {
-            Outcome::Accepted { compiled, .. } => {
+            FrontEndOutcome::Accepted { compiled, .. } => {
                 compiled.iter().any(|known| span.contains(*known) || known.contains(span))
             }
             _ => false,
@@ -80,20 +80,20 @@ impl Verdict {
     }
 }
 
-impl Shift for Verdict {
+impl ShiftSpans for FrontEndVerdict {
     fn shift(&mut self, by: isize) {
         match &mut self.outcome {
-            Outcome::Accepted { compiled, types } => {
+            FrontEndOutcome::Accepted { compiled, types } => {
                 compiled.shift(by);
                 types.iter_mut().for_each(|(span, _)| span.shift(by));
             }
-            Outcome::Refused { span, related, .. } => {
+            FrontEndOutcome::Refused { span, related, .. } => {
                 span.shift(by);
                 let kernel = self.kernel;
                 related.retain(|(place, _)| kernel.contains(*place));
                 related.iter_mut().for_each(|(place, _)| place.shift(by));
             }
-            Outcome::Unknown(_) => {}
+            FrontEndOutcome::Unknown(_) => {}
         }
         self.kernel.shift(by);
     }

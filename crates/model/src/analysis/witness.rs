@@ -2,8 +2,8 @@
 
 use rustc_hash::FxHashMap as HashMap;
 
-use super::types::Facts;
-use super::types::index::{Atom, Condition, Narrow, Poly};
+use super::types::KernelAnalysis;
+use super::types::index::{Atom, IndexComparison, Narrow, Poly};
 use super::types::shape::Dim;
 
 /// The largest number of steps in which an example is moved into a mask.
@@ -20,12 +20,12 @@ pub struct Launched {
 
 /// An assignment of a number to each atom.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Example {
+pub struct AtomAssignment {
     /// Atoms with their numbers, in the order in which they were chosen.
     pub values: Vec<(Atom, i128)>,
 }
 
-impl Example {
+impl AtomAssignment {
     fn get(&self, atom: &Atom) -> Option<i128> {
         self.values.iter().find(|(known, _)| known == atom).map(|(_, value)| *value)
     }
@@ -53,13 +53,13 @@ impl Example {
 /// its bounds. The example need not be the one with the largest value.
 #[must_use]
 pub fn largest(
-    facts: &Facts,
+    facts: &KernelAnalysis,
     launched: &Launched,
     poly: &Poly,
-    conditions: &[Condition],
+    conditions: &[IndexComparison],
     narrow: &[Narrow],
-) -> Option<Example> {
-    let mut example = Example::default();
+) -> Option<AtomAssignment> {
+    let mut example = AtomAssignment::default();
     let polys =
         std::iter::once(poly).chain(conditions.iter().flat_map(|condition| [&condition.left, &condition.right]));
     let mut atoms: Vec<&Atom> = polys.flat_map(|poly| poly.terms.iter().flat_map(|(atoms, _)| atoms)).collect();
@@ -83,7 +83,7 @@ pub fn largest(
 }
 
 /// The least and greatest value of an atom.
-fn bounds(facts: &Facts, launched: &Launched, example: &Example, atom: &Atom) -> Option<(i128, i128)> {
+fn bounds(facts: &KernelAnalysis, launched: &Launched, example: &AtomAssignment, atom: &Atom) -> Option<(i128, i128)> {
     match atom {
         Atom::Program(axis) => {
             let programs = launched.grid.get(usize::from(*axis)).copied().unwrap_or(1);
@@ -106,7 +106,12 @@ fn bounds(facts: &Facts, launched: &Launched, example: &Example, atom: &Atom) ->
 }
 
 /// Whether a condition holds, both with and without wrapping around in 32 bits where `narrow` names an operation.
-fn holds(example: &Example, launched: &Launched, condition: &Condition, narrow: &[Narrow]) -> Option<bool> {
+fn holds(
+    example: &AtomAssignment,
+    launched: &Launched,
+    condition: &IndexComparison,
+    narrow: &[Narrow],
+) -> Option<bool> {
     let side = |poly: &Poly| {
         let value = example.value(launched, poly)?;
         let is_given = poly.as_param().is_some() || poly.as_number().is_some();
@@ -135,7 +140,12 @@ fn wrapped(value: i128) -> i128 {
 }
 
 /// Reduces the left side of an upper bound, first by changing lanes, then programs.
-fn move_into(facts: &Facts, launched: &Launched, example: &mut Example, condition: &Condition) -> Option<()> {
+fn move_into(
+    facts: &KernelAnalysis,
+    launched: &Launched,
+    example: &mut AtomAssignment,
+    condition: &IndexComparison,
+) -> Option<()> {
     let (low, high) = match condition.op.as_ref() {
         "<" | "<=" => (&condition.left, &condition.right),
         ">" | ">=" => (&condition.right, &condition.left),

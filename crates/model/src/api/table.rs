@@ -25,7 +25,7 @@ pub struct Member {
     pub kind: MemberKind,
     /// The parameters of a callable member, without those that are internal to the compiler (`_semantic`).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub params: Vec<Parameter>,
+    pub params: Vec<MemberParameter>,
 }
 
 /// The kind of a member.
@@ -51,14 +51,14 @@ pub enum MemberKind {
 /// A parameter of a callable member. In a table it is written as in Python: `mask=None`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(from = "String", into = "String")]
-pub struct Parameter {
+pub struct MemberParameter {
     /// The name, with `*` or `**` for a variadic parameter. A `*` alone precedes the keyword-only parameters.
     pub name: String,
     /// The source text of its default; `None` without a default.
     pub default: Option<String>,
 }
 
-impl From<String> for Parameter {
+impl From<String> for MemberParameter {
     fn from(text: String) -> Self {
         match text.split_once('=') {
             Some((name, default)) => Self { name: name.to_owned(), default: Some(default.to_owned()) },
@@ -67,8 +67,8 @@ impl From<String> for Parameter {
     }
 }
 
-impl From<Parameter> for String {
-    fn from(Parameter { name, default }: Parameter) -> Self {
+impl From<MemberParameter> for String {
+    fn from(MemberParameter { name, default }: MemberParameter) -> Self {
         default.map_or_else(|| name.clone(), |default| format!("{name}={default}"))
     }
 }

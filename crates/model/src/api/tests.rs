@@ -2,24 +2,24 @@ use super::*;
 
 #[test]
 fn what_may_be_claimed_depends_on_what_is_known() {
-    let lookup = |target: Target, path: &str| target.lookup(&format!("triton.language.{path}"));
-    let of = |text: &str| Target::of(text.parse().unwrap());
+    let lookup = |target: TritonTarget, path: &str| target.lookup(&format!("triton.language.{path}"));
+    let of = |text: &str| TritonTarget::of(text.parse().unwrap());
     // Added in 3.4; removed in 3.9; never existed.
     let (new, old, none) = ("make_tensor_descriptor", "advance", "cidv");
     assert_eq!(lookup(of("3.3.0"), new), Lookup::Absent);
     assert!(matches!(lookup(of("3.4.0"), new), Lookup::Found(_)));
     assert_eq!(lookup(of("3.9.0"), old), Lookup::Absent);
     for (target, certainty, absent) in [
-        (Target::newest(), Certainty::Assumed, Lookup::Absent),
-        (of("3.6.1"), Certainty::Known, Lookup::Absent),
-        (of("2.1.0"), Certainty::Outside, Lookup::Undescribed),
-        (of("3.0.0"), Certainty::Outside, Lookup::Undescribed),
-        (of("4.0.0"), Certainty::Outside, Lookup::Undescribed),
+        (TritonTarget::newest(), VersionCertainty::Assumed, Lookup::Absent),
+        (of("3.6.1"), VersionCertainty::Known, Lookup::Absent),
+        (of("2.1.0"), VersionCertainty::Outside, Lookup::Undescribed),
+        (of("3.0.0"), VersionCertainty::Outside, Lookup::Undescribed),
+        (of("4.0.0"), VersionCertainty::Outside, Lookup::Undescribed),
     ] {
         assert_eq!((target.certainty, lookup(target, none)), (certainty, absent), "{target:?}");
     }
-    assert!(matches!(lookup(Target::newest(), old), Lookup::Found(_)));
+    assert!(matches!(lookup(TritonTarget::newest(), old), Lookup::Found(_)));
     let versions: Vec<String> =
-        Target::versions_with("triton.language.advance").iter().map(Version::to_string).collect();
+        TritonTarget::versions_with("triton.language.advance").iter().map(Version::to_string).collect();
     assert_eq!((versions[0].as_str(), versions[versions.len() - 1].as_str()), ("3.1.0", "3.8.0"));
 }

@@ -3,12 +3,12 @@
 use tree_sitter::Node;
 
 use super::ast::{Expr, StmtKind};
-use super::lower::Lower;
+use super::ast_builder::AstBuilder;
 use crate::syntax::field;
 
 /// The way in which the top level binds a name.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Binding {
+pub enum GlobalBinding {
     /// By a single assignment; see [`Module::globals`](super::Module::globals).
     Assigned,
     /// By a plain function, without decorators.
@@ -23,28 +23,28 @@ pub enum Binding {
 
 /// The names that statements below `root` bind, in order and possibly repeated, and whether `from … import *` may bind
 /// more.
-pub(super) fn read(root: Node<'_>, lower: Lower<'_>) -> (Vec<(String, Binding)>, bool) {
+pub(super) fn read(root: Node<'_>, lower: AstBuilder<'_>) -> (Vec<(String, GlobalBinding)>, bool) {
     let mut reader = Reader { lower, names: Vec::new(), star: false };
     reader.block(root, false);
     (reader.names, reader.star)
 }
 
 /// The names that a single top-level statement binds.
-pub(super) fn of_statement(node: Node<'_>, lower: Lower<'_>) -> Vec<String> {
+pub(super) fn of_statement(node: Node<'_>, lower: AstBuilder<'_>) -> Vec<String> {
     let mut reader = Reader { lower, names: Vec::new(), star: false };
     reader.statement(node, false);
     reader.names.into_iter().map(|(name, _)| name).collect()
 }
 
 struct Reader<'a> {
-    lower: Lower<'a>,
-    names: Vec<(String, Binding)>,
+    lower: AstBuilder<'a>,
+    names: Vec<(String, GlobalBinding)>,
     star: bool,
 }
 
 impl Reader<'_> {
-    fn bind(&mut self, name: &str, binding: Binding, conditional: bool) {
-        let binding = if conditional { Binding::Other } else { binding };
+    fn bind(&mut self, name: &str, binding: GlobalBinding, conditional: bool) {
+        let binding = if conditional { GlobalBinding::Other } else { binding };
         self.names.push((name.to_owned(), binding));
     }
 
@@ -58,11 +58,11 @@ impl Reader<'_> {
     fn statement(&mut self, node: Node<'_>, conditional: bool) {
         match node.kind() {
             "import_statement" | "import_from_statement" | "future_import_statement" => self.import(node, conditional),
-            "function_definition" => self.named(node, Binding::Function, conditional),
-            "class_definition" => self.named(node, Binding::Class, conditional),
+            "function_definition" => self.named(node, GlobalBinding::Function, conditional),
+            "class_definition" => self.named(node, GlobalBinding::Class, conditional),
             "decorated_definition" => {
                 if let Some(inner) = field(node, "definition") {
-                    self.named(inner, Binding::Other, conditional);
+                    self.named(inner, GlobalBinding::Other, conditional);
                 }
             }
             "expression_statement" => self.assignment(node, conditional),
@@ -72,7 +72,7 @@ impl Reader<'_> {
             }
             "for_statement" => {
                 if let Some(target) = field(node, "left") {
-                    self.targets(&self.lower.expr(target), &Binding::Other);
+                    self.targets(&self.lower.expr(target), &GlobalBinding::Other);
                 }
                 self.block(node, true);
             }
@@ -81,7 +81,7 @@ impl Reader<'_> {
         }
     }
 
-    fn named(&mut self, node: Node<'_>, binding: Binding, conditional: bool) {
+    fn named(&mut self, node: Node<'_>, binding: GlobalBinding, conditional: bool) {
         if let Some(name) = field(node, "name") {
             let name = self.lower.str(name).to_owned();
             self.bind(&name, binding, conditional);
@@ -92,28 +92,28 @@ impl Reader<'_> {
         match self.lower.stmt(node).kind {
             StmtKind::Assign { targets, value, .. } => {
                 let binding = match (targets.as_slice(), &value) {
-                    ([only], Some(_)) if only.as_name().is_some() => Binding::Assigned,
-                    _ => Binding::Other,
+                    ([only], Some(_)) if only.as_name().is_some() => GlobalBinding::Assigned,
+                    _ => GlobalBinding::Other,
                 };
-                let binding = if conditional { Binding::Other } else { binding };
+                let binding = if conditional { GlobalBinding::Other } else { binding };
                 targets.iter().for_each(|target| self.targets(target, &binding));
             }
-            StmtKind::AugAssign { target, .. } => self.targets(&target, &Binding::Other),
+            StmtKind::AugAssign { target, .. } => self.targets(&target, &GlobalBinding::Other),
             StmtKind::Expr(expr) => expr.walk(&mut |expr| {
                 if let super::ast::ExprKind::Named { name, .. } = &expr.kind {
-                    self.bind(name, Binding::Other, true);
+                    self.bind(name, GlobalBinding::Other, true);
                 }
             }),
             _ => {}
         }
     }
 
-    fn targets(&mut self, target: &Expr, binding: &Binding) {
+    fn targets(&mut self, target: &Expr, binding: &GlobalBinding) {
         match target.as_name() {
             Some(name) => self.bind(name, binding.clone(), false),
             None => target.walk(&mut |expr| {
                 if let Some(name) = expr.as_name() {
-                    self.bind(name, Binding::Other, true);
+                    self.bind(name, GlobalBinding::Other, true);
                 }
             }),
         }
@@ -137,7 +137,7 @@ impl Reader<'_> {
                 (None, Some(_)) => full.to_owned(),
                 (None, None) => name.clone(),
             };
-            self.bind(&name, Binding::Import(path), conditional);
+            self.bind(&name, GlobalBinding::Import(path), conditional);
         }
     }
 }

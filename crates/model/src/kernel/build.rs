@@ -7,10 +7,10 @@ use rustc_hash::{FxHashMap as HashMap, FxHashSet as HashSet};
 use tree_sitter::Node;
 
 use super::ast::{Call, Expr, ExprKind, StmtKind, walk_expressions, walk_statements};
-use super::facts::Facts;
-use super::find::{self, Found, Hints, Scope};
-use super::lower::Lower;
-use super::{Autotune, Binding, Config, Decorator, Host, Imports, Kernel, Launch, Module, Param};
+use super::ast_builder::AstBuilder;
+use super::facts::FactCache;
+use super::find::{self, Hints, Scope, SegmentNodes};
+use super::{Autotune, Config, Decorator, GlobalBinding, HostFunction, Imports, Kernel, Launch, Module, Param};
 use crate::syntax::{Segment, Source, Span, field, node_span};
 
 /// The length in bytes above which a text gets no model: it would take too long, and kernels are not written in such
@@ -18,21 +18,21 @@ use crate::syntax::{Segment, Source, Span, field, node_span};
 pub const MAX_TEXT: usize = 2 << 20;
 
 /// A segment that is parsed and searched lazily, only as far as the model needs.
-pub(super) struct Reading<'a> {
+pub(super) struct SegmentReader<'a> {
     source: &'a Source,
     segment: &'a Segment,
     text: &'a str,
     hints: Hints,
-    found: Option<Found<'a>>,
+    found: Option<SegmentNodes<'a>>,
 }
 
-impl<'a> Reading<'a> {
+impl<'a> SegmentReader<'a> {
     pub(super) fn new(source: &'a Source, segment: &'a Segment) -> Self {
         let text = source.slice(Span::new(segment.start(), segment.end()));
         Self { source, segment, text, hints: Hints::of(text), found: None }
     }
 
-    fn found(&mut self) -> &Found<'a> {
+    fn found(&mut self) -> &SegmentNodes<'a> {
         let (source, segment) = (self.source, self.segment);
         self.found.get_or_insert_with(|| find::find(source.text(), source.root(segment)))
     }
@@ -42,7 +42,7 @@ impl<'a> Reading<'a> {
         if self.hints.imports { &self.found().imports } else { &[] }
     }
 
-    fn launches(&mut self) -> &[find::Launch<'a>] {
+    fn launches(&mut self) -> &[find::LaunchNode<'a>] {
         if self.hints.launches { &self.found().launches } else { &[] }
     }
 
@@ -88,9 +88,10 @@ impl Module {
         if source.text().len() > MAX_TEXT {
             return Self::default();
         }
-        let lower = Lower::new(source.text());
+        let lower = AstBuilder::new(source.text());
         let mut imports = Imports::default();
-        let mut readings: Vec<_> = source.segments().iter().map(|segment| Reading::new(source, segment)).collect();
+        let mut readings: Vec<_> =
+            source.segments().iter().map(|segment| SegmentReader::new(source, segment)).collect();
         readings.iter_mut().for_each(|reading| imports.merge(&Imports::collect(reading.imports(), lower)));
         if !is_wanted && imports.is_empty() && readings.iter_mut().all(|reading| reading.launches().is_empty()) {
             return Self::default();
@@ -111,13 +112,13 @@ impl Module {
 
     /// The innermost function around byte `offset`, whether or not it launches a kernel.
     #[must_use]
-    pub fn function_around(source: &Source, offset: usize) -> Option<Host> {
+    pub fn function_around(source: &Source, offset: usize) -> Option<HostFunction> {
         let scope = find::scope_at(source.root_at(offset)?, offset)?;
-        Some(host(scope.function()?, Lower::new(source.text())))
+        Some(host(scope.function()?, AstBuilder::new(source.text())))
     }
 
     /// Adds the kernels and launches of the next segment, whose top level was added already.
-    pub(super) fn add(&mut self, at: usize, reading: &mut Reading<'_>, lower: Lower<'_>) {
+    pub(super) fn add(&mut self, at: usize, reading: &mut SegmentReader<'_>, lower: AstBuilder<'_>) {
         let (kernels, launches, first_host) = (self.kernels.len(), self.launches.len(), self.hosts.len());
         let decorated = reading.decorated(&self.imports);
         self.kernels.extend(decorated.iter().filter_map(|&node| kernel(node, lower, &self.imports)));
@@ -150,7 +151,7 @@ impl Module {
         self.bindings.clear();
         for (name, binding) in self.parts.iter().flat_map(|part| &part.bindings) {
             match self.bindings.entry(name.clone()) {
-                Entry::Occupied(mut known) => *known.get_mut() = Binding::Other,
+                Entry::Occupied(mut known) => *known.get_mut() = GlobalBinding::Other,
                 Entry::Vacant(free) => drop(free.insert(binding.clone())),
             }
         }
@@ -195,7 +196,7 @@ fn is_conditional(node: Node<'_>) -> bool {
     kinds.peek().is_some() && kinds.all(|kind| !matches!(kind, "function_definition" | "class_definition"))
 }
 
-fn kernel(node: Node<'_>, lower: Lower<'_>, imports: &Imports) -> Option<Kernel> {
+fn kernel(node: Node<'_>, lower: AstBuilder<'_>, imports: &Imports) -> Option<Kernel> {
     let def = field(node, "definition")?;
     let name = field(def, "name")?;
     let decorators = decorators(node, lower, imports);
@@ -237,11 +238,11 @@ fn kernel(node: Node<'_>, lower: Lower<'_>, imports: &Imports) -> Option<Kernel>
         nested: node.parent().is_some_and(|parent| parent.kind() != "module"),
         conditional: is_conditional(node),
         has_error: node.has_error(),
-        facts: Facts::default(),
+        facts: FactCache::default(),
     })
 }
 
-fn decorators(node: Node<'_>, lower: Lower<'_>, imports: &Imports) -> Vec<Decorator> {
+fn decorators(node: Node<'_>, lower: AstBuilder<'_>, imports: &Imports) -> Vec<Decorator> {
     let mut cursor = node.walk();
     node.named_children(&mut cursor)
         .filter(|child| child.kind() == "decorator")
@@ -255,7 +256,7 @@ fn decorators(node: Node<'_>, lower: Lower<'_>, imports: &Imports) -> Vec<Decora
         .collect()
 }
 
-pub(super) fn params(def: Node<'_>, lower: Lower<'_>, imports: &Imports) -> Vec<Param> {
+pub(super) fn params(def: Node<'_>, lower: AstBuilder<'_>, imports: &Imports) -> Vec<Param> {
     let Some(list) = field(def, "parameters") else { return Vec::new() };
     let mut cursor = list.walk();
     let mut params: Vec<Param> = Vec::new();
@@ -271,7 +272,7 @@ pub(super) fn params(def: Node<'_>, lower: Lower<'_>, imports: &Imports) -> Vec<
     params
 }
 
-fn param(node: Node<'_>, lower: Lower<'_>, imports: &Imports) -> Option<Param> {
+fn param(node: Node<'_>, lower: AstBuilder<'_>, imports: &Imports) -> Option<Param> {
     let inner = match node.kind() {
         "identifier" | "list_splat_pattern" | "dictionary_splat_pattern" => node,
         "typed_parameter" => node.named_child(0)?,
@@ -406,7 +407,7 @@ fn heuristic_names(decorator: &Expr) -> Option<Vec<String>> {
     }
 }
 
-fn launch(node: Node<'_>, lower: Lower<'_>, host: Option<usize>) -> Option<Launch> {
+fn launch(node: Node<'_>, lower: AstBuilder<'_>, host: Option<usize>) -> Option<Launch> {
     let expr = lower.expr(node);
     let span = expr.span;
     let ExprKind::Call(call) = expr.kind else { return None };
@@ -430,7 +431,7 @@ fn launch(node: Node<'_>, lower: Lower<'_>, host: Option<usize>) -> Option<Launc
     })
 }
 
-fn host(scope: &Scope<'_>, lower: Lower<'_>) -> Host {
+fn host(scope: &Scope<'_>, lower: AstBuilder<'_>) -> HostFunction {
     let name_of = |node: Node<'_>| field(node, "name").map_or("", |name| lower.str(name)).to_owned();
     let function = scope.node;
     let name = name_of(function);
@@ -442,7 +443,7 @@ fn host(scope: &Scope<'_>, lower: Lower<'_>) -> Host {
         outer = scope.outer.as_deref();
     }
     let params = params(function, lower, &Imports::default());
-    Host {
+    HostFunction {
         qualname,
         name,
         name_span: field(function, "name").map_or(node_span(function), node_span),

@@ -4,15 +4,15 @@ use std::any::{Any, TypeId};
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::shift::Shift;
+use super::span_shift::ShiftSpans;
 
 /// A result of an analysis of one kernel.
 ///
 /// Its spans lie in the kernel and move with it. It refers to other items (a launch, a helper, a global) by name rather
 /// than by span, because those move independently.
-pub trait Fact: Any + Shift + Send + Sync {}
+pub trait Fact: Any + ShiftSpans + Send + Sync {}
 
-impl<T: Any + Shift + Send + Sync> Fact for T {}
+impl<T: Any + ShiftSpans + Send + Sync> Fact for T {}
 
 /// The cache of one kernel: one entry for each type of fact and each key.
 ///
@@ -20,7 +20,7 @@ impl<T: Any + Shift + Send + Sync> Fact for T {}
 /// it, transitively; the host code that names one of those; the bindings of the names in all of these (with the
 /// top-level statements that bind them, and the names in those); and the imports of the file.
 #[derive(Default)]
-pub struct Facts {
+pub struct FactCache {
     /// Hash of everything that the entries depend on.
     surroundings: Option<u64>,
     entries: Mutex<Vec<Entry>>,
@@ -33,7 +33,7 @@ struct Entry {
     shift: fn(&mut Arc<dyn Any + Send + Sync>, isize) -> bool,
 }
 
-impl Facts {
+impl FactCache {
     /// The fact of this type and `key` (for example a Triton version); computed by `find` when it is not cached.
     pub fn get<T: Fact>(&self, key: u64, find: impl FnOnce() -> T) -> Arc<T> {
         self.get_while(key, |_| true, find)
@@ -92,7 +92,7 @@ fn shift<T: Fact>(value: &mut Arc<dyn Any + Send + Sync>, by: isize) -> bool {
     value.map(|value| value.shift(by)).is_some()
 }
 
-impl Shift for Facts {
+impl ShiftSpans for FactCache {
     fn shift(&mut self, by: isize) {
         let entries = self.entries.get_mut().unwrap_or_else(PoisonError::into_inner);
         entries.retain_mut(|entry| (entry.shift)(&mut entry.value, by));
@@ -100,20 +100,20 @@ impl Shift for Facts {
 }
 
 /// A copy starts with an empty cache.
-impl Clone for Facts {
+impl Clone for FactCache {
     fn clone(&self) -> Self {
         Self::default()
     }
 }
 
 /// Kernels are compared by their content, so their caches count as equal.
-impl PartialEq for Facts {
+impl PartialEq for FactCache {
     fn eq(&self, _: &Self) -> bool {
         true
     }
 }
 
-impl fmt::Debug for Facts {
+impl fmt::Debug for FactCache {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Facts").finish_non_exhaustive()
     }

@@ -9,17 +9,17 @@ use crate::syntax::{field, node_span};
 
 /// The nodes that one pass over a segment found, in source order.
 #[derive(Default)]
-pub(super) struct Found<'tree> {
+pub(super) struct SegmentNodes<'tree> {
     /// Functions with decorators. Which decorators are Triton's is decided later, with the aliases of the file.
     pub(super) decorated: Vec<Node<'tree>>,
     /// `kernel[grid](arguments)`: calls of a subscript.
-    pub(super) launches: Vec<Launch<'tree>>,
+    pub(super) launches: Vec<LaunchNode<'tree>>,
     /// Statements that may bind a name to Triton.
     pub(super) imports: Vec<Node<'tree>>,
 }
 
 /// A launch with the functions and classes around it.
-pub(super) struct Launch<'tree> {
+pub(super) struct LaunchNode<'tree> {
     pub(super) node: Node<'tree>,
     scope: Option<Rc<Scope<'tree>>>,
 }
@@ -32,7 +32,7 @@ pub(super) struct Scope<'tree> {
     pub(super) outer: Option<Rc<Scope<'tree>>>,
 }
 
-impl<'tree> Launch<'tree> {
+impl<'tree> LaunchNode<'tree> {
     /// The innermost function that contains the launch.
     pub(super) fn function(&self) -> Option<&Scope<'tree>> {
         self.scope.as_deref()?.function()
@@ -163,8 +163,8 @@ const MAX_DEPTH: usize = 1000;
 
 /// Walks `root`, a node of `text`, once. The walk is iterative, because the trees of hostile files are deeper than the
 /// stack.
-pub(super) fn find<'tree>(text: &str, root: Node<'tree>) -> Found<'tree> {
-    let mut walk = Walk { text, found: Found::default(), scope: None, open_end: 0 };
+pub(super) fn find<'tree>(text: &str, root: Node<'tree>) -> SegmentNodes<'tree> {
+    let mut walk = Walk { text, found: SegmentNodes::default(), scope: None, open_end: 0 };
     let (mut cursor, mut depth) = (root.walk(), 0);
     loop {
         if walk.enters(cursor.node()) && depth < MAX_DEPTH && cursor.goto_first_child() {
@@ -182,7 +182,7 @@ pub(super) fn find<'tree>(text: &str, root: Node<'tree>) -> Found<'tree> {
 
 struct Walk<'a, 'tree> {
     text: &'a str,
-    found: Found<'tree>,
+    found: SegmentNodes<'tree>,
     /// The innermost function or class that was entered; the walk may have left it already.
     scope: Option<Rc<Scope<'tree>>>,
     /// Nodes that end at or before this byte may contain a launch.
@@ -214,7 +214,7 @@ impl<'tree> Walk<'_, 'tree> {
             let is = |name: &str, kind: u16| field(node, name).is_some_and(|child| child.kind_id() == kind);
             if is("function", kinds.subscript) && is("arguments", kinds.arguments) {
                 let scope = self.scope_of(node);
-                self.found.launches.push(Launch { node, scope });
+                self.found.launches.push(LaunchNode { node, scope });
             }
         }
         let span = node_span(node);

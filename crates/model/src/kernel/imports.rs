@@ -7,12 +7,12 @@ use rustc_hash::{FxHashMap as HashMap, FxHashSet as HashSet};
 use tree_sitter::Node;
 
 use super::ast::Expr;
-use super::lower::Lower;
+use super::ast_builder::AstBuilder;
 use crate::syntax::field;
 
 /// The full name of a member of Triton that a file refers to.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Resolved {
+pub struct QualifiedName {
     /// The dotted path, for example `triton.language.arange`.
     pub path: String,
     /// Whether the file imports it from Triton itself. A name imported through another module (`from mine import tl`)
@@ -23,13 +23,13 @@ pub struct Resolved {
 /// The names that a file binds to Triton's modules and their members.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Imports {
-    bindings: HashMap<String, Resolved>,
+    bindings: HashMap<String, QualifiedName>,
     /// Names that an import binds to something that is not Triton's.
     others: HashSet<String>,
 }
 
 impl Imports {
-    pub(super) fn collect(nodes: &[Node<'_>], lower: Lower<'_>) -> Self {
+    pub(super) fn collect(nodes: &[Node<'_>], lower: AstBuilder<'_>) -> Self {
         let mut imports = Self::default();
         for &node in nodes {
             if node.kind() == "import_statement" {
@@ -42,7 +42,7 @@ impl Imports {
     }
 
     /// Adds `import triton`, `import triton.language` and `import triton.language as tl`.
-    fn add_plain(&mut self, node: Node<'_>, lower: Lower<'_>) {
+    fn add_plain(&mut self, node: Node<'_>, lower: AstBuilder<'_>) {
         let mut cursor = node.walk();
         for item in node.children_by_field_name("name", &mut cursor) {
             let (path, alias) = split_alias(item, lower);
@@ -59,7 +59,7 @@ impl Imports {
     }
 
     /// Adds `from triton import language as tl`, `from triton.language import math` and `from other import tl, triton`.
-    fn add_from(&mut self, node: Node<'_>, lower: Lower<'_>) {
+    fn add_from(&mut self, node: Node<'_>, lower: AstBuilder<'_>) {
         let module = field(node, "module_name").map_or("", |module| lower.str(module));
         let mut cursor = node.walk();
         for item in node.children_by_field_name("name", &mut cursor) {
@@ -90,7 +90,7 @@ impl Imports {
     }
 
     fn bind(&mut self, name: String, path: String, direct: bool) {
-        self.bindings.insert(name, Resolved { path, direct });
+        self.bindings.insert(name, QualifiedName { path, direct });
     }
 
     /// Whether `name = value` at the top level affects any of these names.
@@ -115,12 +115,12 @@ impl Imports {
 
     /// The full name of `expr`, when it is a dotted name whose first name is bound to Triton.
     #[must_use]
-    pub fn resolve(&self, expr: &Expr) -> Option<Resolved> {
+    pub fn resolve(&self, expr: &Expr) -> Option<QualifiedName> {
         let base = self.bindings.get(expr.first_name()?)?;
         let parts = expr.dotted()?;
         let (_, rest) = parts.split_first()?;
         let path = std::iter::once(base.path.as_str()).chain(rest.iter().copied()).collect::<Vec<_>>().join(".");
-        Some(Resolved { path, direct: base.direct })
+        Some(QualifiedName { path, direct: base.direct })
     }
 
     /// The names that are bound to `path`, for example `tl` for `triton.language`; sorted.
@@ -165,7 +165,7 @@ pub(super) fn is_triton(path: &str) -> bool {
     path == "triton" || path.starts_with("triton.")
 }
 
-fn split_alias(node: Node<'_>, lower: Lower<'_>) -> (String, Option<String>) {
+fn split_alias(node: Node<'_>, lower: AstBuilder<'_>) -> (String, Option<String>) {
     let text = |node: Node<'_>| lower.str(node).to_owned();
     if node.kind() == "aliased_import" {
         let name = field(node, "name").map(text).unwrap_or_default();

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap as HashMap;
 
-use super::{Binding, Kernel, Module};
+use super::{GlobalBinding, Kernel, Module};
 use crate::syntax::Span;
 
 /// The largest number of files that are followed from one file.
@@ -14,7 +14,7 @@ const MAX_FILES: usize = 64;
 
 /// A file that another one imports from.
 #[derive(Debug)]
-pub struct File {
+pub struct ImportedFile {
     /// Path of the file.
     pub path: PathBuf,
     /// Its text.
@@ -25,9 +25,9 @@ pub struct File {
 
 /// The target of an import: a file, or a member of it.
 #[derive(Clone, Debug)]
-pub struct Target {
+pub struct ImportTarget {
     /// The file.
-    pub file: Arc<File>,
+    pub file: Arc<ImportedFile>,
     /// The member of the file; `None` when the import names the file itself.
     pub member: Option<String>,
 }
@@ -49,7 +49,7 @@ pub enum Link {
 /// The files that kernels of one file reach through imports.
 #[derive(Clone, Debug, Default)]
 pub struct Links {
-    files: Vec<Arc<File>>,
+    files: Vec<Arc<ImportedFile>>,
     /// By importing file (`None` for the root file) and the name that it binds.
     names: HashMap<Option<usize>, HashMap<String, Link>>,
     /// The names of the root file that were followed.
@@ -69,7 +69,7 @@ impl Links {
     /// Follows the imports that the kernels of `module` use. `resolve` maps the path of a file and the dotted path of
     /// an import in it to the target of that import.
     #[must_use]
-    pub fn follow(module: &Module, path: &Path, resolve: &mut dyn FnMut(&Path, &str) -> Option<Target>) -> Self {
+    pub fn follow(module: &Module, path: &Path, resolve: &mut dyn FnMut(&Path, &str) -> Option<ImportTarget>) -> Self {
         let wanted = module.imported_in_kernels();
         let mut links = Self { wanted: wanted.clone(), ..Self::default() };
         let mut waiting: Vec<(Option<usize>, String)> = wanted.into_iter().map(|name| (None, name)).collect();
@@ -81,8 +81,8 @@ impl Links {
                 Some(file) => (&file.module, file.path.as_path()),
                 None => (module, path),
             };
-            let Some(Binding::Import(import)) = from.bindings.get(&name) else { continue };
-            let Some(Target { file, member }) = resolve(importer, import) else { continue };
+            let Some(GlobalBinding::Import(import)) = from.bindings.get(&name) else { continue };
+            let Some(ImportTarget { file, member }) = resolve(importer, import) else { continue };
             let Some((number, is_new)) = links.number(&file) else { continue };
             if is_new {
                 waiting.extend(file.module.imported_in_kernels().into_iter().map(|name| (Some(number), name)));
@@ -105,7 +105,7 @@ impl Links {
     }
 
     /// The index of a file, and whether it was added now. `None` when there would be too many files.
-    fn number(&mut self, file: &Arc<File>) -> Option<(usize, bool)> {
+    fn number(&mut self, file: &Arc<ImportedFile>) -> Option<(usize, bool)> {
         if let Some(known) = self.files.iter().position(|known| known.path == file.path) {
             return Some((known, false));
         }
@@ -125,7 +125,7 @@ impl Links {
     /// The file that defines the dotted name `parts`, and its name there. `None` for a name that is not imported, and
     /// for a name that means a file.
     #[must_use]
-    pub fn definition(&self, parts: &[&str]) -> Option<(&Arc<File>, &str)> {
+    pub fn definition(&self, parts: &[&str]) -> Option<(&Arc<ImportedFile>, &str)> {
         let (first, mut rest) = parts.split_first()?;
         let mut link = self.get(None, first)?;
         for _ in 0..MAX_FILES {
@@ -148,7 +148,7 @@ impl Links {
 
     /// The files, by index.
     #[must_use]
-    pub fn files(&self) -> &[Arc<File>] {
+    pub fn files(&self) -> &[Arc<ImportedFile>] {
         &self.files
     }
 
@@ -159,7 +159,7 @@ impl Links {
     }
 }
 
-impl File {
+impl ImportedFile {
     /// The kernel of this name, when there is exactly one.
     #[must_use]
     pub fn kernel(&self, name: &str) -> Option<&Kernel> {

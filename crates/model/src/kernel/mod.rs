@@ -3,19 +3,19 @@
 //! The model is pure: it is built from a [`Source`](crate::syntax::Source) alone, owns its data and can be compared.
 
 pub mod ast;
+mod ast_builder;
 mod bindings;
 mod build;
+mod dependencies;
+mod fact_anchors;
 mod facts;
 mod find;
-mod homes;
 mod imports;
+mod incremental;
 mod links;
-mod lower;
-mod rebuild;
-mod recorded;
-mod shift;
+mod recorded_launches;
+mod span_shift;
 mod statement;
-mod surroundings;
 #[cfg(test)]
 mod tests;
 mod top_level;
@@ -25,15 +25,15 @@ use std::sync::Arc;
 
 use rustc_hash::{FxHashMap as HashMap, FxHashSet as HashSet};
 
-pub use bindings::Binding;
+pub use bindings::GlobalBinding;
 pub use build::MAX_TEXT;
-pub use facts::{Fact, Facts};
-pub use homes::{Homes, Moves};
+pub use fact_anchors::{FactAnchors, SpanMoves};
+pub use facts::{Fact, FactCache};
 use imports::is_triton;
-pub use imports::{Imports, Resolved};
-pub use links::{File, Link, Links, Target};
-pub use recorded::{Passed, RecordedLaunch};
-pub use shift::Shift;
+pub use imports::{Imports, QualifiedName};
+pub use links::{ImportTarget, ImportedFile, Link, Links};
+pub use recorded_launches::{RecordedArgument, RecordedLaunch};
+pub use span_shift::ShiftSpans;
 pub use statement::Statement;
 pub use top_level::{is_main_guard, main_guard};
 
@@ -50,15 +50,15 @@ pub struct Module {
     /// Calls of the form `name[grid](…)`, in source order, whether or not `name` is a kernel of this file.
     pub launches: Vec<Launch>,
     /// Functions that hold a launch, in source order.
-    pub hosts: Vec<Host>,
+    pub hosts: Vec<HostFunction>,
     /// Assignments `name = value` at the top level, in source order.
     pub globals: Vec<Global>,
     /// Functions of the top level without decorators, in source order.
-    pub functions: Vec<Function>,
+    pub functions: Vec<PlainFunction>,
     /// Names that the top level binds more than once or under a condition: what they are is not certain.
     pub uncertain: HashSet<String>,
     /// How the top level binds each of its names.
-    pub bindings: HashMap<String, Binding>,
+    pub bindings: HashMap<String, GlobalBinding>,
     /// Whether names may come from `from … import *`, or from a part that the parser could not read.
     pub has_star_import: bool,
     /// The result of [`Module::links`].
@@ -81,11 +81,11 @@ struct Part {
     functions: usize,
     /// The names that its import statements bind.
     imports: Imports,
-    words: surroundings::Cached,
+    words: dependencies::Cached,
     /// Names that its top level binds, each with whether that is under a condition.
     bound: Vec<(String, bool)>,
     /// How its top level binds names, in order.
-    bindings: Vec<(String, Binding)>,
+    bindings: Vec<(String, GlobalBinding)>,
     /// Whether names may come from `from … import *`; see [`Module::has_star_import`].
     has_star_import: bool,
     /// Names that its kernels call.
@@ -126,7 +126,7 @@ pub struct Kernel {
     /// Whether the parser found an error inside.
     pub has_error: bool,
     /// Cached results of analyses of this kernel.
-    pub facts: Facts,
+    pub facts: FactCache,
 }
 
 /// A parameter of a kernel.
@@ -204,7 +204,7 @@ pub struct Launch {
 
 /// A host function (or method) that launches kernels.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Host {
+pub struct HostFunction {
     /// The qualified name, as Python's `__qualname__`: `Class.method`, `outer.<locals>.inner`.
     pub qualname: String,
     /// The name without classes and functions around it.
@@ -238,7 +238,7 @@ pub struct Global {
 
 /// A function at the top level without decorators.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Function {
+pub struct PlainFunction {
     /// The name of the function.
     pub name: String,
     /// Span of the name.
@@ -260,7 +260,7 @@ impl Module {
 
     /// The top-level function of this name, when it has no decorators and the name is not bound otherwise.
     #[must_use]
-    pub fn function(&self, name: &str) -> Option<&Function> {
+    pub fn function(&self, name: &str) -> Option<&PlainFunction> {
         let mut of_name = self.functions.iter().filter(|function| function.name == name);
         let function = of_name.next()?;
         (of_name.next().is_none() && !self.uncertain.contains(name)).then_some(function)
@@ -279,7 +279,7 @@ impl Module {
 
     /// The full name of `expr` as written in the body of `kernel`, whose local names hide those of the file.
     #[must_use]
-    pub fn resolve_in(&self, kernel: &Kernel, expr: &Expr) -> Option<Resolved> {
+    pub fn resolve_in(&self, kernel: &Kernel, expr: &Expr) -> Option<QualifiedName> {
         let is_local = kernel.locals.contains(expr.first_name()?);
         if is_local { None } else { self.imports.resolve(expr) }
     }
@@ -319,14 +319,14 @@ impl Module {
     #[must_use]
     pub fn imported_in_kernels(&self) -> BTreeSet<String> {
         let is_imported =
-            |name: &&String| matches!(self.bindings.get(*name), Some(Binding::Import(path)) if !is_triton(path));
+            |name: &&String| matches!(self.bindings.get(*name), Some(GlobalBinding::Import(path)) if !is_triton(path));
         self.parts.iter().flat_map(|part| &part.free).filter(is_imported).cloned().collect()
     }
 
     /// The names that exactly one import binds, unless it imports from Triton.
     pub(crate) fn imports_of_others(&self) -> impl Iterator<Item = &str> {
         let imports = self.bindings.iter();
-        let others = imports.filter(|(_, binding)| matches!(binding, Binding::Import(path) if !is_triton(path)));
+        let others = imports.filter(|(_, binding)| matches!(binding, GlobalBinding::Import(path) if !is_triton(path)));
         others.map(|(name, _)| name.as_str())
     }
 
@@ -339,7 +339,7 @@ impl Module {
     /// The file that defines `expr`, and the name it has there, for names that are imported. Names are resolved as in
     /// `kernel`, if one is given.
     #[must_use]
-    pub fn imported(&self, kernel: Option<&Kernel>, expr: &Expr) -> Option<(&Arc<File>, &str)> {
+    pub fn imported(&self, kernel: Option<&Kernel>, expr: &Expr) -> Option<(&Arc<ImportedFile>, &str)> {
         let first = expr.first_name()?;
         if kernel.is_some_and(|kernel| kernel.locals.contains(first)) {
             return None;
@@ -358,7 +358,7 @@ impl Module {
     /// changed.
     pub fn link(&mut self, links: Arc<Links>) {
         if !Arc::ptr_eq(&self.links, &links) && *self.links != *links {
-            self.kernels.iter_mut().for_each(|kernel| kernel.facts = Facts::default());
+            self.kernels.iter_mut().for_each(|kernel| kernel.facts = FactCache::default());
         }
         self.links = links;
     }
@@ -372,7 +372,7 @@ impl Module {
     /// Sets the observed launches. Drops the cached facts of all kernels when they changed.
     pub fn observe(&mut self, recorded: Arc<[RecordedLaunch]>) {
         if !Arc::ptr_eq(&self.recorded, &recorded) && self.recorded != recorded {
-            self.kernels.iter_mut().for_each(|kernel| kernel.facts = Facts::default());
+            self.kernels.iter_mut().for_each(|kernel| kernel.facts = FactCache::default());
         }
         self.recorded = recorded;
     }

@@ -7,8 +7,8 @@ use rustc_hash::{FxHashMap as HashMap, FxHashSet as HashSet};
 use tree_sitter::Node;
 
 use super::ast::walk_expressions;
+use super::ast_builder::AstBuilder;
 use super::build::{collect_locals, params};
-use super::lower::Lower;
 use super::{Imports, bindings};
 use crate::syntax::{Source, Span, each_node, field, node_span};
 
@@ -57,7 +57,7 @@ impl Statement {
 
     /// Describes a statement, without the parts of it that lie in `without`.
     fn of(source: &Source, node: Node<'_>, without: &[Span]) -> Self {
-        let lower = Lower::new(source.text());
+        let lower = AstBuilder::new(source.text());
         let (wrappers, function) = wrappers(source, node);
         let binds = bindings::of_statement(node, lower);
         let mut uses = function.map_or_else(BTreeSet::new, |function| of_function(function, lower));
@@ -127,7 +127,7 @@ fn wrappers<'t>(source: &Source, node: Node<'t>) -> (Vec<Span>, Option<Node<'t>>
 }
 
 /// The names that a function uses from enclosing scopes.
-fn of_function(function: Node<'_>, lower: Lower<'_>) -> BTreeSet<String> {
+fn of_function(function: Node<'_>, lower: AstBuilder<'_>) -> BTreeSet<String> {
     let params = params(function, lower, &Imports::default());
     let body = field(function, "body").map_or_else(Vec::new, |body| lower.block(body));
     let mut locals: HashSet<String> = params.iter().map(|param| param.name.clone()).collect();

@@ -3,10 +3,10 @@
 use tree_sitter::Node;
 
 use super::ast::{Expr, StmtKind, walk_statements};
-use super::build::Reading;
-use super::lower::Lower;
-use super::surroundings::statements;
-use super::{Binding, Function, Global, Imports, Module, Part, bindings};
+use super::ast_builder::AstBuilder;
+use super::build::SegmentReader;
+use super::dependencies::statements;
+use super::{Global, GlobalBinding, Imports, Module, Part, PlainFunction, bindings};
 use crate::syntax::{Source, Span, field, from_first_statement, node_span};
 
 /// The length in bytes above which the returned expression of a function is not read.
@@ -14,12 +14,12 @@ const SHORT: usize = 1500;
 
 impl Module {
     /// Adds the top level of the next segment.
-    pub(super) fn add_top_level(&mut self, reading: &mut Reading<'_>, lower: Lower<'_>) {
+    pub(super) fn add_top_level(&mut self, reading: &mut SegmentReader<'_>, lower: AstBuilder<'_>) {
         let (globals, functions) = (self.globals.len(), self.functions.len());
         let mut part = Part::default();
         if let Some(definition) = Plain::of(reading) {
             part.bound = vec![(definition.name.to_owned(), false)];
-            let binding = if definition.is_class { Binding::Class } else { Binding::Function };
+            let binding = if definition.is_class { GlobalBinding::Class } else { GlobalBinding::Function };
             part.bindings = vec![(definition.name.to_owned(), binding)];
             if !definition.is_class {
                 self.functions.push(definition.function(reading, lower));
@@ -36,7 +36,7 @@ impl Module {
 
     /// Adds the assignments and functions of a segment's top level. Returns the names that it binds, each with whether
     /// that is under a condition.
-    fn read_top_level(&mut self, root: Node<'_>, lower: Lower<'_>) -> Vec<(String, bool)> {
+    fn read_top_level(&mut self, root: Node<'_>, lower: AstBuilder<'_>) -> Vec<(String, bool)> {
         let mut bound = Vec::new();
         let mut cursor = root.walk();
         for node in root.named_children(&mut cursor) {
@@ -78,7 +78,7 @@ struct Plain<'a> {
 }
 
 impl<'a> Plain<'a> {
-    fn of(reading: &Reading<'a>) -> Option<Self> {
+    fn of(reading: &SegmentReader<'a>) -> Option<Self> {
         let text = reading.text();
         let is_class = text.starts_with("class");
         let rest = text.strip_prefix("def").or_else(|| text.strip_prefix("class"))?;
@@ -89,7 +89,7 @@ impl<'a> Plain<'a> {
         (is_name && reading.is_plain_definition()).then(|| Self { is_class, name: &rest[..end], at })
     }
 
-    fn function(&self, reading: &Reading<'_>, lower: Lower<'_>) -> Function {
+    fn function(&self, reading: &SegmentReader<'_>, lower: AstBuilder<'_>) -> PlainFunction {
         let (start, text) = (reading.start(), statements(reading.text()));
         let result = || {
             let (root, mut definitions) = (reading.root(), reading.root().walk());
@@ -98,7 +98,7 @@ impl<'a> Plain<'a> {
             definitions.next().and_then(|node| result(node, lower))
         };
         let name_start = start + self.at;
-        Function {
+        PlainFunction {
             name: self.name.to_owned(),
             name_span: Span::new(name_start, name_start + self.name.len()),
             span: Span::new(start, start + text.len()),
@@ -139,9 +139,9 @@ fn may_only_return(text: &str) -> bool {
     statements <= 3
 }
 
-fn function(node: Node<'_>, lower: Lower<'_>) -> Option<Function> {
+fn function(node: Node<'_>, lower: AstBuilder<'_>) -> Option<PlainFunction> {
     let name = field(node, "name")?;
-    Some(Function {
+    Some(PlainFunction {
         name: lower.str(name).to_owned(),
         name_span: node_span(name),
         span: node_span(node),
@@ -150,7 +150,7 @@ fn function(node: Node<'_>, lower: Lower<'_>) -> Option<Function> {
 }
 
 /// The expression that a function returns, when the `return` is all that its body does.
-fn result(function: Node<'_>, lower: Lower<'_>) -> Option<Expr> {
+fn result(function: Node<'_>, lower: AstBuilder<'_>) -> Option<Expr> {
     let body = field(function, "body")?;
     let mut cursor = body.walk();
     let is_docstring = |child: &Node<'_>| {

@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 
 use tree_sitter::{InputEdit, Node, Parser, Point, Tree};
 
-use super::segment;
+use super::segmenter;
 
 thread_local! {
     /// One parser for each thread: a parser keeps its allocations from one text to the next.
@@ -116,12 +116,12 @@ impl Parsed {
 
 /// The text of a segment without the blank lines and comments before its first statement.
 pub(crate) fn from_first_statement(text: &str) -> &str {
-    &text[segment::quiet_until(text.as_bytes(), 0)..]
+    &text[segmenter::quiet_until(text.as_bytes(), 0)..]
 }
 
 /// Consecutive segments that are the same in two texts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Run {
+pub(crate) struct MatchingSegments {
     /// Index of the first of them in the old text.
     pub(crate) old: usize,
     /// Index of the first of them in the new text.
@@ -131,12 +131,12 @@ pub(crate) struct Run {
 }
 
 /// The runs of segments that two texts have in common, in order.
-pub(crate) fn unchanged(old: &[Segment], new: &[Segment]) -> Vec<Run> {
+pub(crate) fn unchanged(old: &[Segment], new: &[Segment]) -> Vec<MatchingSegments> {
     let is_same = |(old, new): &(&Segment, &Segment)| old.is_same(new);
     let before = old.iter().zip(new).take_while(is_same).count();
     let after = old[before..].iter().rev().zip(new[before..].iter().rev()).take_while(is_same).count();
     let (old_end, new_end) = (old.len() - after, new.len() - after);
-    let mut runs = vec![Run { old: 0, new: 0, count: before }];
+    let mut runs = vec![MatchingSegments { old: 0, new: 0, count: before }];
     // When both ends of a text are edited, the middle is still reused.
     let mut places = HashMap::new();
     for (at, segment) in old.iter().enumerate().take(old_end).skip(before) {
@@ -150,12 +150,12 @@ pub(crate) fn unchanged(old: &[Segment], new: &[Segment]) -> Vec<Run> {
         let count =
             place.map_or(0, |&place| old[place..old_end].iter().zip(&new[at..new_end]).take_while(is_same).count());
         if let Some(&place) = place {
-            runs.push(Run { old: place, new: at, count });
+            runs.push(MatchingSegments { old: place, new: at, count });
             next = place + count;
         }
         at += count.max(1);
     }
-    runs.push(Run { old: old_end, new: new_end, count: after });
+    runs.push(MatchingSegments { old: old_end, new: new_end, count: after });
     runs.retain(|run| run.count > 0);
     runs
 }
@@ -215,7 +215,7 @@ fn read(
 ) {
     let (mut row, mut start) = end_of(segments);
     loop {
-        let found = segment::find(text.as_bytes(), start);
+        let found = segmenter::find(text.as_bytes(), start);
         let parsed = parsed(&text[start..found.end]);
         let rows = parsed.rows;
         segments.push(Segment {

@@ -1,8 +1,8 @@
-use model::api::Target;
+use model::api::TritonTarget;
 use model::kernel::Module;
 use model::syntax::Source;
 
-use crate::{Context, Selection, check};
+use crate::{RuleContext, Selection, check};
 
 /// What is flagged when the kernel `k(x, n, B: tl.constexpr)` has this body, in a file that goes on like that.
 fn flagged(imports: &str, decorator: &str, body: &str, rest: &str) -> Vec<String> {
@@ -11,7 +11,7 @@ fn flagged(imports: &str, decorator: &str, body: &str, rest: &str) -> Vec<String
     let source = Source::parse(text);
     assert!(!source.has_error(), "{}", source.text());
     let (module, selection) = (Module::build(&source), Selection { select: vec!["L004".into()], ignore: vec![] });
-    let context = Context::new(&source, &module, Target::newest());
+    let context = RuleContext::new(&source, &module, TritonTarget::newest());
     check(&context, &selection).iter().map(|found| source.slice(found.span).to_owned()).collect()
 }
 

@@ -1,4 +1,4 @@
-use model::api::Target;
+use model::api::TritonTarget;
 use model::kernel::Module;
 use model::syntax::Source;
 
@@ -8,15 +8,15 @@ use crate::engine::check as check_file;
 
 const HEAD: &str = "import triton\nimport triton.language as tl\n\n";
 
-fn findings(text: &str, target: Target) -> Vec<Diagnostic> {
+fn findings(text: &str, target: TritonTarget) -> Vec<Diagnostic> {
     let source = Source::parse(text);
     let module = Module::build(&source);
     let selection = Selection { select: vec!["H001".to_owned()], ignore: Vec::new() };
-    check_file(&Context::new(&source, &module, target), &selection)
+    check_file(&RuleContext::new(&source, &module, target), &selection)
 }
 
-fn known() -> Target {
-    Target::of(Table::newest().version)
+fn known() -> TritonTarget {
+    TritonTarget::of(Table::newest().version)
 }
 
 /// The marked texts and messages of a launch in a function, of a kernel with `decorators`.
@@ -102,7 +102,7 @@ fn unknown_keywords_are_offered_the_nearest_name() {
     }
     // Another back end may have such an option.
     for (written, count) in [("BLOCK=64, frobnicate=4", 0), ("BLOCK=64, FROB=4", 1), ("block=64", 1)] {
-        assert_eq!(findings(&text.replace("ARGS", written), Target::newest()).len(), count, "{written}");
+        assert_eq!(findings(&text.replace("ARGS", written), TritonTarget::newest()).len(), count, "{written}");
     }
 }
 

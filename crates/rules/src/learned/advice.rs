@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use model::api::Target;
+use model::api::TritonTarget;
 
-use super::{LearnedRule, Memory, State};
+use super::{LearnedRule, LearnedRules, RuleState};
 
 /// The approximate number of bytes per token of English and code. Estimates with it are no lower than vendors' counts.
 const BYTES_OF_TOKEN: usize = 3;
@@ -20,15 +20,15 @@ enum Relevance {
     Other,
 }
 
-impl Memory {
+impl LearnedRules {
     /// The promoted rules that are most relevant for a change of `text`: first those about functions that it names,
     /// then those about no function, then the rest, each group ordered by how often its failures have occurred. Their
     /// sentences, without duplicates, take at most `tokens` tokens together (estimated).
     #[must_use]
-    pub fn advice(&self, text: &str, target: Target, tokens: usize) -> Vec<&LearnedRule> {
+    pub fn advice(&self, text: &str, target: TritonTarget, tokens: usize) -> Vec<&LearnedRule> {
         let words: BTreeSet<&str> = text.split(|c: char| !c.is_alphanumeric() && c != '_').collect();
         let is_meant = |rule: &&LearnedRule| {
-            rule.state == State::Promoted && !self.hidden.contains(&rule.code) && rule.triton.hold_for(target)
+            rule.state == RuleState::Promoted && !self.hidden.contains(&rule.code) && rule.triton.hold_for(target)
         };
         let mut rules: Vec<(Relevance, &LearnedRule)> =
             self.rules().filter(is_meant).map(|rule| (relevance(rule, &words), rule)).collect();
@@ -71,15 +71,15 @@ fn functions(pattern: &str) -> impl Iterator<Item = &str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::learned::{Origin, Releases, TritonError};
+    use crate::learned::{Releases, RuleOrigin, TritonError};
 
     fn rule(number: u32, sentence: &str, pattern: &str, met: u64) -> LearnedRule {
         LearnedRule {
             code: format!("S{number:03}"),
             name: format!("rule-{number}"),
             sentence: sentence.to_owned(),
-            state: State::Promoted,
-            origin: Origin::Synthesised(1),
+            state: RuleState::Promoted,
+            origin: RuleOrigin::Synthesised(1),
             covered_by: Vec::new(),
             failures: 3,
             met,
@@ -96,17 +96,17 @@ mod tests {
     #[test]
     fn what_the_kernel_calls_comes_first_and_the_budget_is_kept() {
         let about = |name: &str| format!("((call function: (_) @f) @here (#api? @f \"tl.{name}\"))");
-        let memory = Memory::new([
+        let memory = LearnedRules::new([
             rule(1, "You cannot sort.", &about("sort"), 99),
             rule(2, "You cannot load so.", &about("load"), 3),
             rule(3, "You cannot use `lambda`.", "((lambda) @here)", 50),
             rule(4, "You cannot store so.", &about("store"), 7),
             rule(5, "You cannot store so.", &about("store"), 5),
-            LearnedRule { state: State::Candidate, ..rule(6, "You cannot be sure.", &about("load"), 99) },
+            LearnedRule { state: RuleState::Candidate, ..rule(6, "You cannot be sure.", &about("load"), 99) },
         ]);
         let text = "x = tl.load(p)\ntl.store(p, x)\n";
         let codes = |target: &str, tokens: usize| -> Vec<&str> {
-            let target = Target::of(target.parse().unwrap());
+            let target = TritonTarget::of(target.parse().unwrap());
             memory.advice(text, target, tokens).iter().map(|rule| rule.code.as_str()).collect()
         };
         assert_eq!(codes("3.4.0", 1000), ["S004", "S002", "S003", "S001"]);
@@ -115,6 +115,6 @@ mod tests {
         assert_eq!(codes("3.4.0", tokens), ["S004", "S001"]);
         assert_eq!(codes("3.4.0", 0), [""; 0]);
         assert_eq!(codes("3.1.0", 1000), [""; 0], "nobody has tried that release");
-        assert_eq!(memory.muting("S004").advice(text, Target::of("3.4.0".parse().unwrap()), 9)[0].code, "S005");
+        assert_eq!(memory.muting("S004").advice(text, TritonTarget::of("3.4.0".parse().unwrap()), 9)[0].code, "S005");
     }
 }

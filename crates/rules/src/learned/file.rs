@@ -11,7 +11,7 @@ use super::pattern::{Pattern, PatternError};
 
 use model::api::Version;
 
-use super::rule::{LearnedRule, Origin, Releases, State, number, placeholders};
+use super::rule::{LearnedRule, Releases, RuleOrigin, RuleState, number, placeholders};
 
 /// The format version in the first line of a memory file.
 const FORMAT: u32 = 1;
@@ -70,8 +70,8 @@ struct File {
 struct Entry {
     name: String,
     sentence: String,
-    state: State,
-    origin: Origin,
+    state: RuleState,
+    origin: RuleOrigin,
     #[serde(default)]
     covered_by: Vec<String>,
     failures: u32,
@@ -174,7 +174,7 @@ pub fn check(rule: &LearnedRule) -> Result<(), MemoryError> {
     if !is_sentence || rule.sentence.contains('\n') {
         return wrong("its sentence must read `You cannot ….`, on one line");
     }
-    if rule.state == State::Promoted && (rule.pattern.is_empty() || rule.triton.since.is_none()) {
+    if rule.state == RuleState::Promoted && (rule.pattern.is_empty() || rule.triton.since.is_none()) {
         return wrong("a promoted rule needs a pattern and a release on which it was proven");
     }
     if rule.pattern.is_empty() {
@@ -284,7 +284,7 @@ mod tests {
         odd.bad = "x = '''\n'''\n".to_owned();
         odd.covered_by = vec!["L001".to_owned(), "L002".to_owned()];
         odd.triton.until = Some("3.5.0".parse().unwrap());
-        odd.origin = Origin::Imported("a \"b\" c.txt".to_owned());
+        odd.origin = RuleOrigin::Imported("a \"b\" c.txt".to_owned());
         let rules = [odd, rule("S002")];
         let written = write(&rules, Patterns::Inside);
         let read = inside(&written).unwrap();

@@ -3,21 +3,21 @@
 //!
 //! - [`LearnedRule`]: a rule; [`parse`], [`write`]: memory files,
 //! - [`Pattern`]: a tree-sitter query with [`predicates`] over the kernel model,
-//! - [`Memory`]: the rules that are in use; their patterns run as one query.
+//! - [`LearnedRules`]: the rules that are in use; their patterns run as one query.
 //!
 //! The rules that ship with Warpsmith are in `config/skill-memory.toml`, with their patterns in `queries/learned/`; the
 //! user's own rules are in the store.
 
 mod advice;
-mod certain;
+mod compiled_branches;
 mod file;
-mod literals;
+mod kernel_view;
 mod page;
 mod pattern;
 mod predicates;
+mod prefilter;
 mod probe;
 mod rule;
-mod subject;
 #[cfg(test)]
 mod tests;
 
@@ -26,12 +26,12 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
 
 pub use file::{MemoryError, Patterns, check, parse, write};
-use pattern::Set;
+pub(crate) use kernel_view::SpanValues;
+use pattern::PatternSet;
 pub use pattern::{Match, Pattern, PatternError};
 pub use probe::Probe;
 use rule::fill;
-pub use rule::{FIRST_OWN, LearnedRule, Origin, Releases, State, number};
-pub(crate) use subject::Values;
+pub use rule::{FIRST_OWN, LearnedRule, Releases, RuleOrigin, RuleState, number};
 
 pub use model::api::TritonError;
 
@@ -39,7 +39,7 @@ use model::syntax::Span;
 
 use super::declaration::Severity;
 use super::diagnostic::Diagnostic;
-use super::engine::{Context, Selection};
+use super::engine::{RuleContext, Selection};
 
 /// The memory file that ships with Warpsmith.
 const SHIPPED: &str = include_str!("../../../../config/skill-memory.toml");
@@ -49,7 +49,7 @@ include!(concat!(env!("OUT_DIR"), "/learned_patterns.rs"));
 
 /// The learned rules in use.
 #[derive(Clone, Debug)]
-pub struct Memory {
+pub struct LearnedRules {
     entries: Arc<[Entry]>,
     /// Codes of rules that are not shown, whatever their state: muted, or disproved on this machine.
     hidden: BTreeSet<String>,
@@ -69,20 +69,20 @@ struct Entry {
 /// The patterns of some rules as one query.
 #[derive(Debug)]
 struct Matcher {
-    set: Set,
+    set: PatternSet,
     /// For each text of the query, the index of its rule.
     rules: Vec<usize>,
 }
 
-impl Memory {
+impl LearnedRules {
     /// The rules that ship with Warpsmith.
     #[must_use]
     pub fn shipped() -> &'static Self {
-        static MEMORY: LazyLock<Memory> = LazyLock::new(|| {
+        static MEMORY: LazyLock<LearnedRules> = LazyLock::new(|| {
             let pattern = |name: &str| {
                 SHIPPED_PATTERNS.iter().find(|(known, _)| *known == name).map(|(_, text)| (*text).to_owned())
             };
-            Memory::of_sound(file::read(SHIPPED, &pattern).expect("what is shipped is tested"))
+            LearnedRules::of_sound(file::read(SHIPPED, &pattern).expect("what is shipped is tested"))
         });
         &MEMORY
     }
@@ -129,8 +129,8 @@ impl Memory {
     #[must_use]
     pub fn demoting(&self, code: &str) -> Self {
         let demoted = |rule: &LearnedRule| {
-            let is_it = rule.code == code && rule.state == State::Promoted;
-            LearnedRule { state: if is_it { State::Demoted } else { rule.state }, ..rule.clone() }
+            let is_it = rule.code == code && rule.state == RuleState::Promoted;
+            LearnedRule { state: if is_it { RuleState::Demoted } else { rule.state }, ..rule.clone() }
         };
         Self::of_sound(self.rules().map(demoted)).hiding(self.hidden.clone())
     }
@@ -148,7 +148,7 @@ impl Memory {
     /// A memory without rules.
     #[must_use]
     pub fn empty() -> &'static Self {
-        static EMPTY: LazyLock<Memory> = LazyLock::new(|| Memory::new([]));
+        static EMPTY: LazyLock<LearnedRules> = LazyLock::new(|| LearnedRules::new([]));
         &EMPTY
     }
 
@@ -177,8 +177,8 @@ impl Memory {
     /// The matches of the promoted rules in the kernel `context.module.kernels[index]` on the release of the context,
     /// whether or not they are shown.
     #[must_use]
-    pub fn proven_in(&self, context: &Context<'_>, index: usize) -> Vec<(&LearnedRule, Match)> {
-        let is_wanted = |rule: &LearnedRule| rule.state == State::Promoted;
+    pub fn proven_in(&self, context: &RuleContext<'_>, index: usize) -> Vec<(&LearnedRule, Match)> {
+        let is_wanted = |rule: &LearnedRule| rule.state == RuleState::Promoted;
         let matcher = self.proven.get_or_init(|| Matcher::of(&self.entries, is_wanted));
         let found = matcher.iter().flat_map(|matcher| matcher.run(context, index));
         let found = found.map(|(at, found)| (&self.entries[at].rule, found));
@@ -186,7 +186,7 @@ impl Memory {
     }
 
     /// The findings of the rules that may be shown in a kernel, whatever the release.
-    fn shown_in(&self, context: &Context<'_>, index: usize) -> Vec<Diagnostic> {
+    fn shown_in(&self, context: &RuleContext<'_>, index: usize) -> Vec<Diagnostic> {
         let matcher = self.shown.get_or_init(|| Matcher::of(&self.entries, LearnedRule::is_shown));
         let found = matcher.iter().flat_map(|matcher| matcher.run(context, index));
         found.map(|(at, found)| self.entries[at].diagnostic(context, &found)).collect()
@@ -200,17 +200,17 @@ impl Matcher {
             .collect();
         let texts: Vec<&str> = rules.iter().map(|&at| entries[at].rule.pattern.as_str()).collect();
         // Each pattern was compiled by itself when the rule was checked.
-        let set = Set::compile(&texts).ok().filter(|_| !texts.is_empty())?;
+        let set = PatternSet::compile(&texts).ok().filter(|_| !texts.is_empty())?;
         Some(Self { set, rules })
     }
 
-    fn run(&self, context: &Context<'_>, index: usize) -> Vec<(usize, Match)> {
+    fn run(&self, context: &RuleContext<'_>, index: usize) -> Vec<(usize, Match)> {
         self.set.run(context, index).into_iter().map(|(text, found)| (self.rules[text], found)).collect()
     }
 }
 
 impl Entry {
-    fn diagnostic(&self, context: &Context<'_>, found: &Match) -> Diagnostic {
+    fn diagnostic(&self, context: &RuleContext<'_>, found: &Match) -> Diagnostic {
         let mut caught = |name: &str| {
             let (_, span) = found.captures.iter().find(|(known, _)| known == name)?;
             Some(shortened(context.source.slice(*span)))
@@ -245,7 +245,7 @@ fn shortened(text: &str) -> String {
 }
 
 /// The findings of the learned rules in one file.
-pub(super) fn find(context: &Context<'_>, selection: &Selection) -> Vec<Diagnostic> {
+pub(super) fn find(context: &RuleContext<'_>, selection: &Selection) -> Vec<Diagnostic> {
     let memory = context.memory();
     if !memory.rules().any(|rule| memory.shows(rule)) {
         return Vec::new();
@@ -282,8 +282,8 @@ fn interned(text: &str) -> &'static str {
 }
 
 /// The value at each span of a kernel, joined over all iterations of loops.
-pub(crate) fn joined(types: Vec<(Span, model::analysis::types::Value<'static>)>) -> Values {
-    let mut values = Values::default();
+pub(crate) fn joined(types: Vec<(Span, model::analysis::types::AbstractValue<'static>)>) -> SpanValues {
+    let mut values = SpanValues::default();
     for (span, value) in types {
         values.entry(span).and_modify(|known| *known = known.either(&value)).or_insert(value);
     }

@@ -3,8 +3,8 @@
 
 use std::fmt::Write as _;
 
-use super::rule::{LearnedRule, State};
-use crate::declaration::{Family, Severity, page_url};
+use super::rule::{LearnedRule, RuleState};
+use crate::declaration::{RuleFamily, Severity, page_url};
 
 impl LearnedRule {
     /// The rule's page as Markdown.
@@ -17,18 +17,18 @@ impl LearnedRule {
             out,
             "{} · family: {} · Triton {} · {} · {}, met {}\n\n",
             Severity::Warning,
-            Family::Skill,
+            RuleFamily::Skill,
             self.triton.range(),
             self.origin,
             times(u64::from(*failures), "failure"),
             times(*met, "time"),
         );
         let state = match self.state {
-            State::Candidate => "This is a candidate: it is not proven yet, and nothing shows it.".to_owned(),
-            State::Demoted => "A kernel that it flags compiles, so it is not shown any more.".to_owned(),
-            State::Expired => "The Triton in use takes what it forbids, so it is not shown.".to_owned(),
-            State::Promoted if self.covered_by.is_empty() => String::new(),
-            State::Promoted => {
+            RuleState::Candidate => "This is a candidate: it is not proven yet, and nothing shows it.".to_owned(),
+            RuleState::Demoted => "A kernel that it flags compiles, so it is not shown any more.".to_owned(),
+            RuleState::Expired => "The Triton in use takes what it forbids, so it is not shown.".to_owned(),
+            RuleState::Promoted if self.covered_by.is_empty() => String::new(),
+            RuleState::Promoted => {
                 format!("Built-in rules say the same: {}. It is kept as evidence for them.", self.covered_by.join(", "))
             }
         };

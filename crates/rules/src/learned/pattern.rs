@@ -6,11 +6,11 @@ use tree_sitter::{Language, Node, Query, QueryCursor, QueryPredicate, QueryPredi
 
 use model::syntax::{Span, node_span};
 
-use super::certain;
-use super::literals::Literals;
-use super::predicates::{self, Argument, Predicate};
-use super::subject::Subject;
-use crate::Context;
+use super::compiled_branches;
+use super::kernel_view::KernelView;
+use super::predicates::{self, Predicate, PredicateInput};
+use super::prefilter::Literals;
+use crate::RuleContext;
 
 /// The name of the capture to flag.
 const HERE: &str = "here";
@@ -46,7 +46,7 @@ pub enum PatternError {
 
 /// A compiled pattern.
 #[derive(Debug)]
-pub struct Pattern(Set);
+pub struct Pattern(PatternSet);
 
 /// A match of a pattern.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -63,13 +63,13 @@ impl Pattern {
     /// # Errors
     /// Returns an error when the text is not a valid query, lacks `@here`, or uses a predicate wrongly.
     pub fn compile(text: &str) -> Result<Self, PatternError> {
-        Set::compile(&[text]).map(Self)
+        PatternSet::compile(&[text]).map(Self)
     }
 
     /// The matches in a file, in source order and without duplicates. Only code counts that is inside of functions that
     /// Triton compiles, and that is certainly compiled.
     #[must_use]
-    pub fn matches(&self, context: &Context<'_>) -> Vec<Span> {
+    pub fn matches(&self, context: &RuleContext<'_>) -> Vec<Span> {
         let mut spans: Vec<Span> = (0..context.module.kernels.len())
             .flat_map(|index| self.0.run(context, index).into_iter().map(|(_, found)| found.span))
             .collect();
@@ -87,7 +87,7 @@ impl Pattern {
 
 /// Several patterns that run as one query.
 #[derive(Debug)]
-pub(super) struct Set {
+pub(super) struct PatternSet {
     query: Query,
     captures: Vec<String>,
     here: u32,
@@ -114,7 +114,7 @@ struct Condition {
     words: Vec<String>,
 }
 
-impl Set {
+impl PatternSet {
     /// Compiles several texts into one query. Each text must be a valid query by itself, so that none ends inside the
     /// next.
     pub(super) fn compile(texts: &[&str]) -> Result<Self, PatternError> {
@@ -147,8 +147,8 @@ impl Set {
 
     /// The matches in the kernel `context.module.kernels[index]`, each with the index of its text; sorted, without
     /// duplicates.
-    pub(super) fn run(&self, context: &Context<'_>, index: usize) -> Vec<(usize, Match)> {
-        let subject = Subject::new(context, index);
+    pub(super) fn run(&self, context: &RuleContext<'_>, index: usize) -> Vec<(usize, Match)> {
+        let subject = KernelView::new(context, index);
         let mut found = Vec::new();
         let may_match = |part: &Part| part.literals.are_in(context.source, context.module, subject.kernel);
         let open: Vec<bool> = self.parts.iter().map(may_match).collect();
@@ -170,7 +170,7 @@ impl Set {
             if !part.conditions.iter().all(|condition| condition.holds(&subject, &nodes)) {
                 continue;
             }
-            let is_certain = nodes(self.here).all(|node| certain::is_compiled(&subject, node));
+            let is_certain = nodes(self.here).all(|node| compiled_branches::is_compiled(&subject, node));
             if is_certain {
                 let captures = caught.iter().map(|it| (self.captures[it.index as usize].clone(), node_span(it.node)));
                 found.push((part.owner, Match { span, captures: captures.collect() }));
@@ -258,7 +258,7 @@ impl Condition {
     }
 
     /// Whether the predicate certainly holds for all nodes of its captures, each of which must have caught a node.
-    fn holds<'t, I: Iterator<Item = Node<'t>>>(&self, subject: &Subject<'_>, nodes: &dyn Fn(u32) -> I) -> bool {
+    fn holds<'t, I: Iterator<Item = Node<'t>>>(&self, subject: &KernelView<'_>, nodes: &dyn Fn(u32) -> I) -> bool {
         let mut rows: Vec<Vec<Node<'t>>> = vec![Vec::new()];
         for &capture in &self.captures {
             let caught: Vec<Node<'t>> = nodes(capture).collect();
@@ -269,7 +269,7 @@ impl Condition {
             rows = rows.iter().flat_map(longer).collect();
         }
         let says = |row: &Vec<Node<'_>>| {
-            (self.predicate.holds)(subject, &Argument { nodes: row, words: &self.words }) == Some(self.wanted)
+            (self.predicate.holds)(subject, &PredicateInput { nodes: row, words: &self.words }) == Some(self.wanted)
         };
         !rows.is_empty() && rows.iter().all(says)
     }

@@ -2,19 +2,19 @@
 
 use tree_sitter::Node;
 
-use super::certain;
-use super::predicates::{self, Argument};
-use super::subject::Subject;
-use crate::Context;
+use super::compiled_branches;
+use super::kernel_view::KernelView;
+use super::predicates::{self, PredicateInput};
+use crate::RuleContext;
 
 /// A kernel on whose nodes predicates can be evaluated.
-pub struct Probe<'a>(Subject<'a>);
+pub struct Probe<'a>(KernelView<'a>);
 
 impl<'a> Probe<'a> {
     /// A probe for the kernel `context.module.kernels[index]`.
     #[must_use]
-    pub fn new(context: &'a Context<'a>, index: usize) -> Self {
-        Self(Subject::new(context, index))
+    pub fn new(context: &'a RuleContext<'a>, index: usize) -> Self {
+        Self(KernelView::new(context, index))
     }
 
     /// The definition of the kernel, in which patterns are matched.
@@ -30,7 +30,7 @@ impl<'a> Probe<'a> {
         if predicate.check(nodes.len(), words).is_err() {
             return false;
         }
-        (predicate.holds)(&self.0, &Argument { nodes, words }) == Some(wanted)
+        (predicate.holds)(&self.0, &PredicateInput { nodes, words }) == Some(wanted)
     }
 
     /// The full name of what an expression refers to, as `#api?` takes it: `tl.load`, `tl.tensor.to`, `builtins.sum`.
@@ -49,7 +49,7 @@ impl<'a> Probe<'a> {
     /// Whether Triton certainly compiles the node.
     #[must_use]
     pub fn is_compiled(&self, node: Node<'_>) -> bool {
-        certain::is_compiled(&self.0, node)
+        compiled_branches::is_compiled(&self.0, node)
     }
 }
 

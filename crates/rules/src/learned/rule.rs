@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use model::api::{Certainty, Table, Target, Version};
+use model::api::{Table, TritonTarget, Version, VersionCertainty};
 
 /// The number of the first code of the user's own rules; rules that ship with Warpsmith have smaller numbers.
 pub const FIRST_OWN: u32 = 501;
@@ -20,9 +20,9 @@ pub struct LearnedRule {
     /// One sentence, "You cannot …". `{name}` is replaced by the text of the pattern's capture `@name`.
     pub sentence: String,
     /// Whether the rule may be shown.
-    pub state: State,
+    pub state: RuleState,
     /// The source of the rule.
-    pub origin: Origin,
+    pub origin: RuleOrigin,
     /// The built-in rules that flag the same place in all failures of this rule. If there are any, the rule is evidence
     /// for them, and is not shown.
     pub covered_by: Vec<String>,
@@ -49,7 +49,7 @@ pub struct LearnedRule {
 /// The state of a rule, which decides whether it may be shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum State {
+pub enum RuleState {
     /// Not proven yet.
     Candidate,
     /// Proven.
@@ -63,7 +63,7 @@ pub enum State {
 /// The source of a rule. Serialized as a phrase: `learned from editor`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
-pub enum Origin {
+pub enum RuleOrigin {
     /// Tasks that Warpsmith generated, with this seed.
     Synthesised(u64),
     /// Failures of the user's programs and searches; the text names the place, such as `editor` or a folder.
@@ -72,7 +72,7 @@ pub enum Origin {
     Imported(String),
 }
 
-impl fmt::Display for Origin {
+impl fmt::Display for RuleOrigin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Synthesised(seed) => write!(f, "synthesised with seed {seed}"),
@@ -82,13 +82,13 @@ impl fmt::Display for Origin {
     }
 }
 
-impl From<Origin> for String {
-    fn from(origin: Origin) -> Self {
+impl From<RuleOrigin> for String {
+    fn from(origin: RuleOrigin) -> Self {
         origin.to_string()
     }
 }
 
-impl TryFrom<String> for Origin {
+impl TryFrom<String> for RuleOrigin {
     type Error = String;
 
     fn try_from(text: String) -> Result<Self, Self::Error> {
@@ -123,11 +123,11 @@ impl Releases {
 
     /// Whether the release in use rejects the reproducer. Where that release is not known, whether all releases do.
     #[must_use]
-    pub fn hold_for(&self, target: Target) -> bool {
+    pub fn hold_for(&self, target: TritonTarget) -> bool {
         match target.certainty {
-            Certainty::Known => self.cover(target.table.version),
-            Certainty::Assumed => Table::versions().iter().all(|version| self.cover(*version)),
-            Certainty::Outside => false,
+            VersionCertainty::Known => self.cover(target.table.version),
+            VersionCertainty::Assumed => Table::versions().iter().all(|version| self.cover(*version)),
+            VersionCertainty::Outside => false,
         }
     }
 
@@ -144,7 +144,7 @@ impl Releases {
     }
 }
 
-impl State {
+impl RuleState {
     /// As files and lists have it.
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -161,7 +161,7 @@ impl LearnedRule {
     /// Whether the editor and `warpsmith check` show the rule's findings.
     #[must_use]
     pub fn is_shown(&self) -> bool {
-        self.state == State::Promoted && self.covered_by.is_empty()
+        self.state == RuleState::Promoted && self.covered_by.is_empty()
     }
 
     /// Whether the rule is one of the user's own.

@@ -1,6 +1,6 @@
 //! Tests of patterns, predicates and learned rules.
 
-use model::api::Target;
+use model::api::TritonTarget;
 use model::kernel::Module;
 use model::syntax::Source;
 
@@ -16,8 +16,8 @@ pub(super) fn rule(code: &str) -> LearnedRule {
         code: code.to_owned(),
         name: "no-axis".to_owned(),
         sentence: "You cannot pass `{here}` to `{f}`.".to_owned(),
-        state: State::Promoted,
-        origin: Origin::Synthesised(1),
+        state: RuleState::Promoted,
+        origin: RuleOrigin::Synthesised(1),
         covered_by: Vec::new(),
         failures: 3,
         met: 7,
@@ -46,8 +46,8 @@ fn kernel(body: &str) -> String {
     )
 }
 
-fn target() -> Target {
-    Target::of("3.6.0".parse().unwrap())
+fn target() -> TritonTarget {
+    TritonTarget::of("3.6.0".parse().unwrap())
 }
 
 /// What a pattern flags in the body of a kernel.
@@ -55,35 +55,35 @@ fn flagged(pattern: &str, body: &str) -> Vec<String> {
     let text = kernel(body);
     let source = Source::parse(text.as_str());
     let module = Module::build(&source);
-    let context = Context::new(&source, &module, target());
+    let context = RuleContext::new(&source, &module, target());
     let spans = Pattern::compile(pattern).unwrap().matches(&context);
     spans.into_iter().map(|span| text[span.start..span.end].to_owned()).collect()
 }
 
-fn codes(memory: &Memory, text: &str, target: Target) -> Vec<String> {
+fn codes(memory: &LearnedRules, text: &str, target: TritonTarget) -> Vec<String> {
     let source = Source::parse(text);
     let module = Module::build(&source);
-    let context = Context::new(&source, &module, target).with_memory(memory);
+    let context = RuleContext::new(&source, &module, target).with_memory(memory);
     let found = check_file(&context, &Selection { select: vec!["S".to_owned()], ignore: Vec::new() });
     found.into_iter().map(|found| format!("{} {}", found.code, found.message)).collect()
 }
 
 #[test]
 fn what_is_shipped_is_sound() {
-    let rules: Vec<LearnedRule> = Memory::shipped().rules().cloned().collect();
+    let rules: Vec<LearnedRule> = LearnedRules::shipped().rules().cloned().collect();
     let written = write(&rules, Patterns::Beside);
     assert_eq!(written, SHIPPED, "not in the form that `warpsmith memory export` writes");
     for rule in &rules {
         assert!(!rule.is_own(), "{}: codes from S{FIRST_OWN} are the user's", rule.code);
         check(rule).unwrap();
-        if rule.pattern.is_empty() || rule.state != State::Promoted {
+        if rule.pattern.is_empty() || rule.state != RuleState::Promoted {
             continue;
         }
-        let newest = Target::of(rule.triton.until.or_else(|| rule.triton.tried.iter().max().copied()).unwrap());
+        let newest = TritonTarget::of(rule.triton.until.or_else(|| rule.triton.tried.iter().max().copied()).unwrap());
         let count = |text: &str| {
             let source = Source::parse(text);
             let module = Module::build(&source);
-            let context = Context::new(&source, &module, newest);
+            let context = RuleContext::new(&source, &module, newest);
             Pattern::compile(&rule.pattern).unwrap().matches(&context).len()
         };
         assert_ne!(count(&rule.bad), 0, "{}: its pattern does not match its bad example", rule.code);
@@ -96,7 +96,7 @@ fn what_is_shipped_is_sound() {
 
 #[test]
 fn a_finding_has_the_sentence_and_the_error() {
-    let memory = Memory::new([rule("S002")]);
+    let memory = LearnedRules::new([rule("S002")]);
     let text = kernel("y = tl.load(x, axis=0)\nz = tl.sum(x, axis=0)");
     assert_eq!(
         codes(&memory, &text, target()),
@@ -117,9 +117,9 @@ fn a_finding_has_the_sentence_and_the_error() {
 
 #[test]
 fn what_was_compiled_is_used_again_for_the_same_rules_alone() {
-    let memory = Memory::new([rule("S002")]);
+    let memory = LearnedRules::new([rule("S002")]);
     memory.prepare();
-    let again = Memory::new([rule("S002")]).reusing(&memory);
+    let again = LearnedRules::new([rule("S002")]).reusing(&memory);
     assert!(again.shown.get().is_some());
     let demoted = memory.demoting("S002").reusing(&memory);
     assert!(demoted.shown.get().is_none());
@@ -132,21 +132,24 @@ fn what_was_compiled_is_used_again_for_the_same_rules_alone() {
 #[test]
 fn rules_are_shown_where_they_were_proven() {
     let text = kernel("y = tl.load(x, axis=0)");
-    let shown = |change: &dyn Fn(&mut LearnedRule), target: Target| {
+    let shown = |change: &dyn Fn(&mut LearnedRule), target: TritonTarget| {
         let mut rule = rule("S002");
         change(&mut rule);
-        !codes(&Memory::new([rule]), &text, target).is_empty()
+        !codes(&LearnedRules::new([rule]), &text, target).is_empty()
     };
     let version = |text: &str| Some(text.parse().unwrap());
     assert!(shown(&|_| {}, target()));
-    assert!(shown(&|_| {}, Target::newest()), "every release refuses it");
-    assert!(!shown(&|_| {}, Target::of("3.10.0".parse().unwrap())), "nobody has tried it there");
+    assert!(shown(&|_| {}, TritonTarget::newest()), "every release refuses it");
+    assert!(!shown(&|_| {}, TritonTarget::of("3.10.0".parse().unwrap())), "nobody has tried it there");
     assert!(!shown(&|rule| rule.triton.since = version("3.7.0"), target()));
     assert!(!shown(&|rule| rule.triton.until = version("3.5.1"), target()));
     assert!(shown(&|rule| rule.triton.until = version("3.6.1"), target()), "patches of a release are one");
-    assert!(!shown(&|rule| rule.triton.until = version("3.6.1"), Target::newest()), "not every release refuses it");
-    assert!(!shown(&|rule| rule.state = State::Candidate, target()));
-    assert!(!shown(&|rule| rule.state = State::Demoted, target()));
+    assert!(
+        !shown(&|rule| rule.triton.until = version("3.6.1"), TritonTarget::newest()),
+        "not every release refuses it"
+    );
+    assert!(!shown(&|rule| rule.state = RuleState::Candidate, target()));
+    assert!(!shown(&|rule| rule.state = RuleState::Demoted, target()));
     assert!(!shown(&|rule| rule.covered_by = vec!["L009".to_owned()], target()));
 }
 
@@ -167,16 +170,16 @@ fn many_patterns_find_what_each_finds_alone() {
         "f(g(h(x, axis=2), tl.store(x, n, axis=1)))",
     ];
     let texts: Vec<&str> = patterns.iter().map(String::as_str).collect();
-    let together = Set::compile(&texts).unwrap();
+    let together = PatternSet::compile(&texts).unwrap();
     let mut count = 0;
     for body in bodies {
         let text = kernel(body);
         let source = Source::parse(text.as_str());
         let module = Module::build(&source);
-        let context = Context::new(&source, &module, target());
+        let context = RuleContext::new(&source, &module, target());
         let found = together.run(&context, 0);
         for (at, pattern) in patterns.iter().enumerate() {
-            let alone = Set::compile(&[pattern]).unwrap().run(&context, 0);
+            let alone = PatternSet::compile(&[pattern]).unwrap().run(&context, 0);
             let of_this: Vec<Match> =
                 found.iter().filter(|(owner, _)| *owner == at).map(|(_, it)| it.clone()).collect();
             assert_eq!(alone.into_iter().map(|(_, it)| it).collect::<Vec<_>>(), of_this, "{pattern} in {body}");

@@ -1,6 +1,6 @@
 //! Suggestions for names that Triton does not have.
 
-use model::api::{Certainty, MemberKind, Table, Target};
+use model::api::{MemberKind, Table, TritonTarget, VersionCertainty};
 
 /// Functions that all described releases have in `triton.language.extra.libdevice`, for both CUDA and ROCm.
 const LIBDEVICE: &str = "acos acosh asin asinh atan atan2 atanh copysign cosh erfc erfinv expm1 fmod hypot isinf isnan log10 log1p \
@@ -53,7 +53,7 @@ pub(super) fn instead(path: &str) -> Option<String> {
 }
 
 /// The only name of the module whose spelling is close to this one and that contains the same numbers.
-pub(super) fn nearest(path: &str, target: Target) -> Option<&'static str> {
+pub(super) fn nearest(path: &str, target: TritonTarget) -> Option<&'static str> {
     let (module, name) = path.rsplit_once('.')?;
     if has(NO_TYPOS, name) || has(LIBDEVICE, name) {
         return None;
@@ -82,8 +82,9 @@ pub(super) fn nearest(path: &str, target: Target) -> Option<&'static str> {
         [(best, found), (next, _), ..] if best < next => *found,
         _ => return None,
     };
-    let in_every_version = || Target::versions_with(&format!("{module}.{found}")).len() == Table::versions().len();
-    (target.certainty == Certainty::Known || in_every_version()).then_some(found)
+    let in_every_version =
+        || TritonTarget::versions_with(&format!("{module}.{found}")).len() == Table::versions().len();
+    (target.certainty == VersionCertainty::Known || in_every_version()).then_some(found)
 }
 
 #[cfg(test)]
@@ -93,19 +94,19 @@ mod tests {
     #[test]
     fn what_is_recommended_exists_in_every_version() {
         for (name, instead) in INSTEAD {
-            let found = Target::versions_with(&format!("triton.language.{name}"));
+            let found = TritonTarget::versions_with(&format!("triton.language.{name}"));
             assert!(found.is_empty(), "{name} is in {found:?}");
             for recommended in instead.split("tl.").skip(1) {
                 let end = recommended.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(recommended.len());
-                let versions = Target::versions_with(&format!("triton.language.{}", &recommended[..end]));
+                let versions = TritonTarget::versions_with(&format!("triton.language.{}", &recommended[..end]));
                 assert_eq!(versions, Table::versions(), "{instead}");
             }
         }
         for (_, dtype) in DTYPES {
-            assert_eq!(Target::versions_with(&format!("triton.language.{dtype}")), Table::versions(), "{dtype}");
+            assert_eq!(TritonTarget::versions_with(&format!("triton.language.{dtype}")), Table::versions(), "{dtype}");
         }
         for name in LIBDEVICE.split(' ') {
-            assert!(Target::versions_with(&format!("triton.language.{name}")).is_empty(), "{name}");
+            assert!(TritonTarget::versions_with(&format!("triton.language.{name}")).is_empty(), "{name}");
         }
     }
 }

@@ -13,7 +13,7 @@ import threading
 import time
 import uuid
 
-import warpsmith_bytecode as bytecode
+import warpsmith_bytecode_cache as bytecode
 from warpsmith_pool_connection import Unfit, connect, first_line
 
 # The interval of periodic work, in seconds.

@@ -6,7 +6,7 @@ import socket
 import time
 from urllib.parse import urlsplit
 
-from warpsmith_pool_door import objection
+from warpsmith_pool_access import objection
 
 # How long an address may take to accept a connection, in seconds.
 REACH = 5

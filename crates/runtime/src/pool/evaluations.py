@@ -8,7 +8,7 @@ from collections import OrderedDict, deque
 
 import ray
 from warpsmith_pool_connection import first_line
-from warpsmith_pool_room import Late
+from warpsmith_pool_placement import Late
 
 # The greatest number of attempts at an evaluation: one, and two elsewhere.
 ATTEMPTS = 3
@@ -72,13 +72,13 @@ class Evaluations:
         before."""
         for evaluation in self.late.find(time.monotonic()):
             evaluation.seat.late.add(evaluation)
-            self.hosts.room.note(evaluation.seat)
+            self.hosts.placement.note(evaluation.seat)
         while self.waiting:
             evaluation = self.waiting[0]
             if evaluation.number not in self.open:
                 self.waiting.popleft()
                 continue
-            seat = self.knows(evaluation) or self.hosts.room.most(evaluation.tried)
+            seat = self.knows(evaluation) or self.hosts.placement.most(evaluation.tried)
             if seat is None:
                 return
             self.waiting.popleft()
@@ -98,7 +98,7 @@ class Evaluations:
         evaluation.sent = time.monotonic()
         seat.under.add(evaluation)
         self.late.sent.append((evaluation.sent, evaluation))
-        self.hosts.room.note(seat)
+        self.hosts.placement.note(seat)
         # A request that only prepares judges nothing, so the measurements would be lost.
         news = [] if evaluation.own["effort"].get("ahead") else evaluation.shared.news(seat)
         own = json.dumps(evaluation.own)[:-1] + ', "known": [' + ", ".join(news) + "]}"
@@ -110,7 +110,7 @@ class Evaluations:
     def judged(self, seat, life, evaluation, attempt, done):
         if attempt == evaluation.attempt:
             seat.end(evaluation)
-            self.hosts.room.note(seat)
+            self.hosts.placement.note(seat)
         if error := done.exception():
             self.hosts.lose(seat, life, first_line(error))
             self.lost(seat, evaluation, attempt, first_line(error))
@@ -145,7 +145,7 @@ class Evaluations:
         if attempt != evaluation.attempt:
             return
         seat.end(evaluation)
-        self.hosts.room.note(seat)
+        self.hosts.placement.note(seat)
         if evaluation.number not in self.open:
             return
         if evaluation.attempt < ATTEMPTS:

@@ -10,7 +10,7 @@ import ray
 import warpsmith_pool_host as host
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 from warpsmith_pool_connection import Unfit, first_line
-from warpsmith_pool_room import Room, free, places
+from warpsmith_pool_placement import Placement, free, places
 
 # An actor that does not answer for this many seconds is given up, whatever Ray reports about it.
 SILENCE = 30
@@ -78,7 +78,7 @@ class Seat:
 class Hosts:
     def __init__(self, options, session, events):
         self.options, self.session, self.events = options, session, events
-        self.seats, self.room, self.model, self.versions = {}, Room(), options["gpu"], None
+        self.seats, self.placement, self.model, self.versions = {}, Placement(), options["gpu"], None
         self.program, self.digest = None, digest_of(options["binary"])
         self.first, self.is_looking, self.looked = None, False, time.monotonic()
 
@@ -113,7 +113,7 @@ class Hosts:
     def start(self, seat):
         """Gets the actor of a GPU from Ray, which another client may already have created."""
         seat.state, seat.why, seat.life = "starting", "its GPU is in use, or it starts still", seat.life + 1
-        self.room.note(seat)
+        self.placement.note(seat)
         name = f"{seat.node}-{seat.at}-{self.digest[:16]}"
         seat.actor = ray.remote(host.Host).options(
             name=name,
@@ -151,7 +151,7 @@ class Hosts:
     def seated(self, seat, ready):
         seat.ready, seat.state, seat.places = ready, "ready", seat.most
         seat.pause, seat.heard = FIRST_PAUSE, time.monotonic()
-        self.room.note(seat)
+        self.placement.note(seat)
         self.first = self.first or time.monotonic()
         if self.versions:
             self.keep_alike(seat)
@@ -166,7 +166,7 @@ class Hosts:
 
     def leave_out(self, seat, why):
         seat.state, seat.why = "unfit", why
-        self.room.note(seat)
+        self.placement.note(seat)
         print(f"pool: {seat.place['node']} is left out: {why}", file=sys.stderr, flush=True)
 
     def send_program(self, seat):
@@ -189,7 +189,7 @@ class Hosts:
         if life == seat.life and seat.state != "lost":
             seat.state, seat.why, seat.again = "lost", why, time.monotonic() + seat.pause
             seat.pause = min(2 * seat.pause, LONGEST_PAUSE)
-            self.room.note(seat)
+            self.placement.note(seat)
 
     def look(self):
         """Restarts the seats that are due, and returns those that were lost because they do not answer."""
@@ -224,7 +224,7 @@ class Hosts:
             return self.lose(seat, life, first_line(error))
         # Clients that share a GPU divide its places.
         seat.heard, seat.places = time.monotonic(), max(1, seat.most // max(1, done.result()))
-        self.room.note(seat)
+        self.placement.note(seat)
 
     def ready(self):
         return [seat for seat in self.seats.values() if seat.state == "ready"]

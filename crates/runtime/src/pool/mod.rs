@@ -11,7 +11,7 @@ use std::{env, io};
 
 use serde::Serialize;
 
-pub use status::{Host, Node, Session, Status, StatusError, status};
+pub use status::{ClientSession, ClusterNode, ClusterStatus, GpuHost, StatusError, status};
 
 use crate::python::{BYTECODE, ScriptError, unpack_scripts};
 
@@ -19,11 +19,11 @@ use crate::python::{BYTECODE, ScriptError, unpack_scripts};
 const SCRIPTS: &[(&str, &str)] = &[
     ("warpsmith_pool.py", include_str!("client.py")),
     ("warpsmith_pool_connection.py", include_str!("connection.py")),
-    ("warpsmith_pool_door.py", include_str!("door.py")),
+    ("warpsmith_pool_access.py", include_str!("access.py")),
     ("warpsmith_pool_evaluations.py", include_str!("evaluations.py")),
     ("warpsmith_pool_host.py", include_str!("host.py")),
     ("warpsmith_pool_hosts.py", include_str!("hosts.py")),
-    ("warpsmith_pool_room.py", include_str!("room.py")),
+    ("warpsmith_pool_placement.py", include_str!("placement.py")),
     ("warpsmith_pool_status.py", include_str!("status.py")),
     BYTECODE,
 ];

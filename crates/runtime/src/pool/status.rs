@@ -15,22 +15,22 @@ const PATIENCE: Duration = Duration::from_secs(80);
 
 /// The nodes of a cluster and the hosts that run on them.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Status {
+pub struct ClusterStatus {
     /// The version of Ray.
     pub ray: String,
     /// The number of GPUs that Ray has not assigned.
     pub free: f64,
     /// The machines.
-    pub nodes: Vec<Node>,
+    pub nodes: Vec<ClusterNode>,
     /// The hosts of all clients, one for each GPU in use.
-    pub hosts: Vec<Host>,
+    pub hosts: Vec<GpuHost>,
     /// The number of hosts that do not answer, because they wait for their GPU or have failed.
     pub silent: usize,
 }
 
 /// A machine of the cluster.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Node {
+pub struct ClusterNode {
     /// Ray's id of the node.
     pub id: String,
     /// The host name and address.
@@ -47,8 +47,8 @@ pub struct Node {
 
 /// The host actor of a GPU, which judges candidates.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Host {
-    /// The node, by [`Node::id`].
+pub struct GpuHost {
+    /// The node, by [`ClusterNode::id`].
     pub id: String,
     /// The node's name and address.
     pub node: String,
@@ -58,7 +58,7 @@ pub struct Host {
     #[serde(default)]
     pub number: String,
     /// The host's clients.
-    pub sessions: Vec<Session>,
+    pub sessions: Vec<ClientSession>,
     /// The number of verdicts since it started.
     pub done: u64,
     /// The number of workers that ended unexpectedly.
@@ -69,7 +69,7 @@ pub struct Host {
 
 /// A client of a GPU.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Session {
+pub struct ClientSession {
     /// The client's id.
     pub session: String,
     /// The number of its candidates that are being judged on this GPU.
@@ -96,8 +96,8 @@ pub enum StatusError {
 
 /// The client's answer.
 #[derive(Deserialize)]
-enum Said {
-    Status(Status),
+enum ClientMessage {
+    Status(ClusterStatus),
     Unfit { reason: String },
 }
 
@@ -105,7 +105,7 @@ enum Said {
 ///
 /// # Errors
 /// Returns [`StatusError`] when the client cannot be started or the pool cannot be used.
-pub fn status(pool: &Pool, python: &Path) -> Result<Status, StatusError> {
+pub fn status(pool: &Pool, python: &Path) -> Result<ClusterStatus, StatusError> {
     let since = Instant::now();
     let mut asked = ask(pool, python);
     for _ in 1..STARTS {
@@ -117,15 +117,15 @@ pub fn status(pool: &Pool, python: &Path) -> Result<Status, StatusError> {
     asked
 }
 
-fn ask(pool: &Pool, python: &Path) -> Result<Status, StatusError> {
+fn ask(pool: &Pool, python: &Path) -> Result<ClusterStatus, StatusError> {
     let mut process = pool.start(python, "status", PATIENCE, None)?;
     let stdout = process.stdout.take();
     let said = stdout.map(|stdout| read_frame(&mut BufReader::new(stdout)));
     // The answer is complete, so the exit status does not matter.
     let _ = process.wait();
     match said {
-        Some(Ok(Some(Said::Status(status)))) => Ok(status),
-        Some(Ok(Some(Said::Unfit { reason }))) => Err(StatusError::Unfit(reason)),
+        Some(Ok(Some(ClientMessage::Status(status)))) => Ok(status),
+        Some(Ok(Some(ClientMessage::Unfit { reason }))) => Err(StatusError::Unfit(reason)),
         _ => Err(StatusError::Ended),
     }
 }

@@ -8,16 +8,16 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use config::{Loaded, Settings};
-use model::api::{Certainty, Target, Version, VersionError};
+use config::{LoadedSettings, Settings};
+use model::api::{TritonTarget, Version, VersionCertainty, VersionError};
 
 /// A Python interpreter and its installed packages.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Environment {
+pub struct PythonEnvironment {
     /// The interpreter to start. If the settings name it, it may not exist.
     pub python: PathBuf,
     /// Where the interpreter was found.
-    pub origin: Origin,
+    pub origin: InterpreterOrigin,
     /// The folders of its packages, in the order in which Python searches them.
     pub site_packages: Vec<PathBuf>,
     /// The installed version of Triton, if any.
@@ -30,7 +30,7 @@ pub struct Environment {
 
 /// Where an interpreter was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Origin {
+pub enum InterpreterOrigin {
     /// The setting `python`.
     Settings,
     /// The interpreter that the user chose in the editor.
@@ -51,7 +51,7 @@ pub enum Origin {
     Path,
 }
 
-impl Origin {
+impl InterpreterOrigin {
     /// The origin as text, to be shown in brackets after a path.
     #[must_use]
     pub fn text(self) -> &'static str {
@@ -71,7 +71,7 @@ impl Origin {
 
 /// The parameters of a search for an interpreter.
 #[derive(Clone, Copy, Debug)]
-pub struct Search<'a> {
+pub struct InterpreterSearch<'a> {
     /// The file or folder whose interpreter is sought.
     pub start: &'a Path,
     /// The root of the workspace.
@@ -83,17 +83,17 @@ pub struct Search<'a> {
 }
 
 /// A function that looks up an environment variable; tests pass their own.
-pub type Variables<'a> = &'a dyn Fn(&str) -> Option<OsString>;
+pub type VariableLookup<'a> = &'a dyn Fn(&str) -> Option<OsString>;
 
-impl Environment {
+impl PythonEnvironment {
     /// Finds the environment of a file or folder. The setting `python` is used without a check. Otherwise the
     /// candidates are, in this order: the editor's choice, `VIRTUAL_ENV`, `.venv` or `venv` from `start` up to `root`,
     /// `CONDA_PREFIX`, the environments of uv, Poetry and PDM, `python3` and `python` on `PATH`. The first with Triton
     /// wins, else the first.
     #[must_use]
-    pub fn find(search: &Search<'_>, env: Variables<'_>) -> Option<Self> {
+    pub fn find(search: &InterpreterSearch<'_>, env: VariableLookup<'_>) -> Option<Self> {
         if let Some(python) = search.settings {
-            return Some(Self::of(candidates::named(python, search, env), Origin::Settings, env));
+            return Some(Self::of(candidates::named(python, search, env), InterpreterOrigin::Settings, env));
         }
         let mut first = None;
         for (origin, look) in candidates::PLACES {
@@ -110,10 +110,12 @@ impl Environment {
 
     /// The environment of `folder` by its settings and this process's environment variables.
     #[must_use]
-    pub fn of_project(loaded: &Loaded, folder: &Path) -> Option<Self> {
+    pub fn of_project(loaded: &LoadedSettings, folder: &Path) -> Option<Self> {
         let root = loaded.project(folder);
         let settings = loaded.settings.python.as_deref();
-        Self::find(&Search { start: folder, root: &root, settings, editor: None }, &|name| std::env::var_os(name))
+        Self::find(&InterpreterSearch { start: folder, root: &root, settings, editor: None }, &|name| {
+            std::env::var_os(name)
+        })
     }
 
     /// The installed version of a distribution, if any.
@@ -122,7 +124,7 @@ impl Environment {
         self.site_packages.iter().find_map(|folder| packages::installed(folder, distribution))
     }
 
-    fn of(python: PathBuf, origin: Origin, env: Variables<'_>) -> Self {
+    fn of(python: PathBuf, origin: InterpreterOrigin, env: VariableLookup<'_>) -> Self {
         let site_packages = packages::site_packages(&python, env);
         let found = site_packages.iter().find_map(|folder| packages::installed_triton(folder)).unwrap_or_default();
         let (triton, release, installed) = (found.version, found.is_release, found.at);
@@ -135,16 +137,16 @@ impl Environment {
 ///
 /// # Errors
 /// Returns [`VersionError`] when the setting is no valid version.
-pub fn target_for(settings: &Settings, environment: Option<&Environment>) -> Result<Target, VersionError> {
+pub fn target_for(settings: &Settings, environment: Option<&PythonEnvironment>) -> Result<TritonTarget, VersionError> {
     if let Some(version) = &settings.triton_version {
-        return Ok(Target::of(version.parse()?));
+        return Ok(TritonTarget::of(version.parse()?));
     }
     let Some((environment, version)) = environment.and_then(|found| Some((found, found.triton?))) else {
-        return Ok(Target::newest());
+        return Ok(TritonTarget::newest());
     };
-    let target = Target::of(version);
-    let snapshot = !environment.release && target.certainty == Certainty::Known;
-    Ok(if snapshot { Target { certainty: Certainty::Assumed, ..target } } else { target })
+    let target = TritonTarget::of(version);
+    let snapshot = !environment.release && target.certainty == VersionCertainty::Known;
+    Ok(if snapshot { TritonTarget { certainty: VersionCertainty::Assumed, ..target } } else { target })
 }
 
 #[cfg(test)]

@@ -19,15 +19,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use fence::passes;
-use protocol::passing::send_with;
-use protocol::runner::{End, ForkerReply, ForkerRequest, Role};
+use protocol::descriptor_passing::send_with;
+use protocol::runner::{ChildRole, ExitCause, ForkerReply, ForkerRequest};
 use protocol::{
-    BYTECODE_ENV, Environment, NODE_ENV, PLAYED_ENV, PROTOCOL, Played, is_simulated, read_frame, write_frame,
+    BYTECODE_ENV, NODE_ENV, PLAYED_ENV, PROTOCOL, RuntimeVersions, SimulatedGpu, is_simulated, read_frame, write_frame,
 };
 
-use super::ending::end_within;
 use super::module::{ModuleError, bootstrap, cache_folder, unpack};
-use super::strays::{MARK_ENV, end_marked, mark};
+use super::orphans::{MARK_ENV, end_marked, mark};
+use super::process_exit::end_within;
 
 /// The time limit for the imports of torch and Triton.
 const START_LIMIT: Duration = Duration::from_secs(180);
@@ -69,16 +69,16 @@ pub enum ForkerError {
 
 /// How a child ended.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Ended {
+pub struct ChildExit {
     /// The kind of end.
-    pub how: End,
+    pub cause: ExitCause,
     /// The last part of its output.
     pub output: String,
 }
 
 /// The device on which the children of a forker compute.
 #[derive(Clone, Debug)]
-pub enum On {
+pub enum ComputeDevice {
     /// All devices that are visible to this process.
     Devices,
     /// One device, by its index among those that are visible to this process.
@@ -91,7 +91,7 @@ pub enum On {
         node: u32,
     },
     /// A GPU that the machine does not have, for which the children only compile.
-    Played(Played),
+    Played(SimulatedGpu),
 }
 
 /// A running forker, shared by several threads. When dropped, it ends with all processes that it started.
@@ -102,7 +102,7 @@ pub struct Forker {
     shared: Arc<Shared>,
     /// The output of the forker, in an unnamed file that disappears however this process ends.
     log: File,
-    environment: Environment,
+    environment: RuntimeVersions,
     unfenced: Vec<String>,
     next: AtomicU64,
     /// The value of [`MARK_ENV`] in the environment of all its descendants.
@@ -116,8 +116,8 @@ pub struct Child {
     pub id: u64,
     /// The socket that the child serves.
     pub stream: UnixStream,
-    ends: Receiver<Ended>,
-    ended: Option<Ended>,
+    ends: Receiver<ChildExit>,
+    ended: Option<ChildExit>,
     shared: Arc<Shared>,
 }
 
@@ -128,7 +128,7 @@ struct Shared {
     /// Whether this process no longer waits for the end of the forker and its children.
     is_left: AtomicBool,
     /// The receivers of the children's ends by id; `None` once the forker is gone.
-    listeners: Mutex<Option<HashMap<u64, Sender<Ended>>>>,
+    listeners: Mutex<Option<HashMap<u64, Sender<ChildExit>>>>,
 }
 
 impl Forker {
@@ -143,7 +143,7 @@ impl Forker {
     ///
     /// # Errors
     /// Returns [`ForkerError`] when the forker cannot start, lacks a package, or is cancelled.
-    pub fn start(python: &Path, on: &On, waiting: &dyn Fn() -> bool) -> Result<Self, ForkerError> {
+    pub fn start(python: &Path, on: &ComputeDevice, waiting: &dyn Fn() -> bool) -> Result<Self, ForkerError> {
         let (module, mark) = (unpack()?, mark());
         let start = |source| ForkerError::Start { python: python.display().to_string(), source };
         let (mine, theirs) = UnixStream::pair().map_err(start)?;
@@ -174,7 +174,7 @@ impl Forker {
         let (control, listeners) = (Mutex::new(mine), Mutex::new(Some(HashMap::new())));
         let shared = Arc::new(Shared { control, is_left: AtomicBool::new(false), listeners });
         let first = listen(heard, Arc::clone(&shared));
-        let (environment, unfenced) = (Environment::default(), Vec::new());
+        let (environment, unfenced) = (RuntimeVersions::default(), Vec::new());
         let (process, next) = (Some(process), AtomicU64::new(0));
         let mut forker = Self { process, shared, log, environment, unfenced, next, mark };
         (forker.environment, forker.unfenced) = forker.await_ready(&first, waiting)?;
@@ -185,7 +185,7 @@ impl Forker {
         &self,
         first: &Receiver<ForkerReply>,
         waiting: &dyn Fn() -> bool,
-    ) -> Result<(Environment, Vec<String>), ForkerError> {
+    ) -> Result<(RuntimeVersions, Vec<String>), ForkerError> {
         let deadline = Instant::now() + START_LIMIT;
         loop {
             match first.recv_timeout(Duration::from_millis(50)) {
@@ -207,7 +207,7 @@ impl Forker {
 
     /// The software versions and the device of the forker.
     #[must_use]
-    pub fn environment(&self) -> &Environment {
+    pub fn environment(&self) -> &RuntimeVersions {
         &self.environment
     }
 
@@ -226,11 +226,11 @@ impl Forker {
     /// Stops waiting for the end of the children, and of the forker when it is dropped. They end with this process, or
     /// shortly after the drop. Ending many processes that use a device keeps the driver busy for seconds, and this
     /// process could not end during that time.
-    pub fn hurry(&self) {
+    pub fn abandon_children(&self) {
         self.shared.is_left.store(true, Ordering::Relaxed);
     }
 
-    /// Whether [`Self::hurry`] was called.
+    /// Whether [`Self::abandon_children`] was called.
     #[must_use]
     pub fn is_left(&self) -> bool {
         self.shared.is_left()
@@ -249,8 +249,8 @@ impl Forker {
     ///
     /// # Errors
     /// Returns [`ForkerError`] when the forker is gone or there are too many open files. If the fork itself fails, the
-    /// child's end is [`End::Unstarted`].
-    pub fn spawn(&self, role: Role) -> Result<Child, ForkerError> {
+    /// child's end is [`ExitCause::Unstarted`].
+    pub fn spawn(&self, role: ChildRole) -> Result<Child, ForkerError> {
         let (stream, theirs) = UnixStream::pair().map_err(ForkerError::Socket)?;
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         let (sender, ends) = channel();
@@ -316,7 +316,7 @@ impl Child {
     ///
     /// # Errors
     /// Returns [`ForkerError::Ended`] when the forker is gone, and the child with it.
-    pub fn wait(&mut self, timeout: Duration) -> Result<Option<Ended>, ForkerError> {
+    pub fn wait(&mut self, timeout: Duration) -> Result<Option<ChildExit>, ForkerError> {
         if self.ended.is_none() {
             self.ended = match self.ends.recv_timeout(timeout) {
                 Ok(ended) => Some(ended),
@@ -327,7 +327,7 @@ impl Child {
         Ok(self.ended.clone())
     }
 
-    /// Whether [`Forker::hurry`] was called: the child then ends with its forker.
+    /// Whether [`Forker::abandon_children`] was called: the child then ends with its forker.
     #[must_use]
     pub fn is_left(&self) -> bool {
         self.shared.is_left()
@@ -362,7 +362,7 @@ impl Shared {
 }
 
 /// The environment variables of a forker, without secrets, so that its children find none in its memory either.
-fn variables(on: &On) -> Vec<(OsString, OsString)> {
+fn variables(on: &ComputeDevice) -> Vec<(OsString, OsString)> {
     let mut variables: Vec<(OsString, OsString)> =
         std::env::vars_os().filter(|(name, _)| name.to_str().is_some_and(passes)).collect();
     let mut set = |name: &str, value: OsString| variables.push((name.into(), value));
@@ -376,15 +376,15 @@ fn variables(on: &On) -> Vec<(OsString, OsString)> {
         set("TRITON_INTERPRET", "1".into());
     }
     match on {
-        On::Devices => {}
-        On::Device(device) => {
+        ComputeDevice::Devices => {}
+        ComputeDevice::Device(device) => {
             set("CUDA_VISIBLE_DEVICES", visible(std::env::var("CUDA_VISIBLE_DEVICES").ok().as_deref(), *device).into());
         }
-        On::Node { uuid, node } => {
+        ComputeDevice::Node { uuid, node } => {
             set("CUDA_VISIBLE_DEVICES", uuid.into());
             set(NODE_ENV, node.to_string().into());
         }
-        On::Played(gpu) => set(PLAYED_ENV, serde_json::to_string(gpu).unwrap_or_default().into()),
+        ComputeDevice::Played(gpu) => set(PLAYED_ENV, serde_json::to_string(gpu).unwrap_or_default().into()),
     }
     variables
 }
@@ -403,7 +403,7 @@ fn listen(mut stream: UnixStream, shared: Arc<Shared>) -> Receiver<ForkerReply> 
                 ForkerReply::Ended { id, how, output } => {
                     let listener = lock(&shared.listeners).as_mut().and_then(|listeners| listeners.remove(&id));
                     // The receiver is gone if the child was dropped.
-                    let _ = listener.map(|listener| listener.send(Ended { how, output }));
+                    let _ = listener.map(|listener| listener.send(ChildExit { cause: how, output }));
                 }
                 first => {
                     let _ = sender.send(first);
@@ -426,12 +426,12 @@ mod tests {
     #[test]
     fn nothing_is_left_among_temporary_files() {
         let folder = cache_folder().join("inductor").into_os_string();
-        assert!(variables(&On::Devices).contains(&("TORCHINDUCTOR_CACHE_DIR".into(), folder)));
+        assert!(variables(&ComputeDevice::Devices).contains(&("TORCHINDUCTOR_CACHE_DIR".into(), folder)));
     }
 
     #[test]
     fn a_device_by_its_file_is_named_whatever_its_number() {
-        let variables = variables(&On::Node { uuid: "GPU-abc".to_owned(), node: 3 });
+        let variables = variables(&ComputeDevice::Node { uuid: "GPU-abc".to_owned(), node: 3 });
         assert!(variables.contains(&("CUDA_VISIBLE_DEVICES".into(), "GPU-abc".into())));
         assert!(variables.contains(&(NODE_ENV.into(), "3".into())));
     }

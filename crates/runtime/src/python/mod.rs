@@ -1,15 +1,15 @@
 //! The user's Python interpreter: finding it, and starting workers in it.
 
-mod ending;
 pub mod environment;
 mod forker;
 mod module;
+mod orphans;
+mod process_exit;
 mod record;
 mod scripts;
-mod strays;
 
-pub use ending::end_within;
-pub use forker::{Child, Ended, Forker, ForkerError, On};
+pub use forker::{Child, ChildExit, ComputeDevice, Forker, ForkerError};
 pub use module::{ModuleError, cache_folder, module_call, state_folder};
+pub use process_exit::end_within;
 pub use record::{RecordError, record_command};
 pub use scripts::{BYTECODE, ScriptError, unpack_scripts};

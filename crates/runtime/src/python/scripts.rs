@@ -6,7 +6,7 @@ use std::{fs, io};
 use super::module::{cache_folder, keep};
 
 /// The name and text of the file that caches bytecode, which the programs include.
-pub const BYTECODE: (&str, &str) = ("warpsmith_bytecode.py", include_str!("bytecode.py"));
+pub const BYTECODE: (&str, &str) = ("warpsmith_bytecode_cache.py", include_str!("bytecode_cache.py"));
 
 /// An error: a file of a program cannot be written.
 #[derive(Debug, thiserror::Error)]

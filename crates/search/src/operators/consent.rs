@@ -1,13 +1,13 @@
 //! Consent to ask a model: what must not be sent, and what the user has agreed to.
 
 use config::{ModelSettings, Provider, Sent};
-use llm::lines::one_line;
+use llm::numbered_text::one_line;
 use runtime::python::state_folder;
 use store::Store;
 
 use super::excerpt::Excerpt;
 use super::secrets::{is_ignored, secret};
-use crate::{Observer, Request};
+use crate::{Observer, SearchRequest};
 
 /// Greatest length of a name, an address or a command in a question, in characters.
 const LONGEST: usize = 200;
@@ -17,7 +17,7 @@ const LONGEST: usize = 200;
 ///
 /// # Errors
 /// Returns the reason why no model is asked, as a sentence for the user.
-pub(super) fn consent(request: &Request, excerpt: &Excerpt, observer: &dyn Observer) -> Result<(), String> {
+pub(super) fn consent(request: &SearchRequest, excerpt: &Excerpt, observer: &dyn Observer) -> Result<(), String> {
     let model = &request.settings.model;
     if is_ignored(&request.file) {
         return Err("git leaves the file out, so it is not sent to a model".to_owned());
@@ -45,7 +45,7 @@ pub(super) fn consent(request: &Request, excerpt: &Excerpt, observer: &dyn Obser
 }
 
 /// The question to the user.
-fn question(request: &Request, model: &ModelSettings) -> String {
+fn question(request: &SearchRequest, model: &ModelSettings) -> String {
     let sent = match model.send {
         Sent::Kernel => "the kernels that you optimize, with what of their file they and their launch need",
         Sent::File => "whole files that you optimize",
@@ -56,7 +56,7 @@ fn question(request: &Request, model: &ModelSettings) -> String {
          apply it. You are asked once.",
         recipient(model),
         request.workspace.display(),
-        way_to_key(model),
+        key_source(model),
     )
 }
 
@@ -71,7 +71,7 @@ pub fn recipient(model: &ModelSettings) -> String {
 
 /// A sentence about the source of the key, with a leading space.
 #[must_use]
-pub fn way_to_key(model: &ModelSettings) -> String {
+pub fn key_source(model: &ModelSettings) -> String {
     let command = plain(&model.key_command.join(" "));
     match (model.api_key_env.as_deref().map(plain), model.key_command.is_empty()) {
         (Some(name), true) => format!(" The key comes from the environment variable {name}."),
@@ -86,7 +86,7 @@ fn plain(text: &str) -> String {
     one_line(text, LONGEST)
 }
 
-fn key(request: &Request, model: &ModelSettings) -> [u8; 32] {
+fn key(request: &SearchRequest, model: &ModelSettings) -> [u8; 32] {
     let workspace = request.workspace.canonicalize().unwrap_or_else(|_| request.workspace.clone());
     let to = (&model.provider, &model.base_url, &model.ca_file, &model.name, &model.also);
     let parts = serde_json::to_vec(&(workspace, to, &model.api_key_env, &model.key_command, model.send));
@@ -98,18 +98,18 @@ mod tests {
     use super::*;
     use config::Settings;
 
-    fn request() -> Request {
+    fn request() -> SearchRequest {
         let mut settings = Settings::default();
         settings.model.base_url = Some("https://models.example/v1".to_owned());
         settings.model.name = Some("coder".to_owned());
-        Request {
+        SearchRequest {
             file: "/w/k.py".into(),
             text: String::new(),
-            subject: crate::Subject::File,
+            subject: crate::OptimizeScope::File,
             workspace: "/w".into(),
             python: "python3".into(),
             settings,
-            work: crate::Work::Search,
+            work: crate::SearchAction::Search,
         }
     }
 

@@ -103,7 +103,7 @@ impl Excerpt {
 
     /// The file with the model's version `made` in the place of this excerpt. Statements that the model left out
     /// stay, because code that it was not shown may need them.
-    pub(super) fn put_back(&self, file: &str, made: &str) -> String {
+    pub(super) fn splice(&self, file: &str, made: &str) -> String {
         let mut new = statements(made);
         // Imports that the rest of the file has are not repeated.
         let imported: HashSet<String> = statements(file).into_iter().map(|one| one.part.key).collect();
@@ -298,7 +298,7 @@ if __name__ == "__main__":
     #[test]
     fn what_is_not_changed_comes_back_as_it_was() {
         let excerpt = excerpt(Sent::Kernel);
-        assert_eq!(excerpt.put_back(FILE, &excerpt.text), FILE);
+        assert_eq!(excerpt.splice(FILE, &excerpt.text), FILE);
     }
 
     #[test]
@@ -307,7 +307,7 @@ if __name__ == "__main__":
         let made = "import math\nimport triton\nimport triton.language as tl\n\n@triton.jit\ndef helper(x):\n    return x\n\n\
                     @triton.jit\ndef add(x, n, BLOCK: tl.constexpr):\n    tl.store(x, helper(4))\n\n\
                     def add_one(x):\n    add[(2,)](x, x.numel(), BLOCK=8)\n    return x\n";
-        let file = excerpt.put_back(FILE, made);
+        let file = excerpt.splice(FILE, made);
         for part in [
             "import os\n",
             "import math\nimport triton\n",
@@ -328,16 +328,16 @@ if __name__ == "__main__":
         let file = "import triton\nconfigs = [1]\nconfigs += [2]\n\ndef k(x):\n    return configs\n\nk = triton.jit(k)\n\n\
                     try:\n    import a\n    HAS_A = True\nexcept ImportError:\n    HAS_A = False\n\ndef f(x):\n    return k(x), HAS_A\n";
         let excerpt = Excerpt::of(file, "f", &["k".to_owned()], Sent::Kernel, &Hidden::default());
-        assert_eq!(excerpt.put_back(file, &excerpt.text), file);
+        assert_eq!(excerpt.splice(file, &excerpt.text), file);
         let made = "import a\n\ndef k(x):\n    return 1\n\ndef f(x):\n    return k(x)\n";
-        let back = excerpt.put_back(file, made);
+        let back = excerpt.splice(file, made);
         for part in ["configs = [1]\nconfigs += [2]\n", "k = triton.jit(k)", "HAS_A = False", "return 1"] {
             assert!(back.contains(part), "{part} in\n{back}");
         }
         assert_eq!(back.matches("def k(").count(), 1, "{back}");
         // A file that is sent as a whole is replaced as a whole.
         let whole = Excerpt::of(file, "f", &["k".to_owned()], Sent::File, &Hidden::default());
-        assert!(whole.put_back(file, made).contains("HAS_A = False"));
+        assert!(whole.splice(file, made).contains("HAS_A = False"));
     }
 
     /// A candidate may name other parts of the user's file; they are not shown because of that.
@@ -364,7 +364,7 @@ if __name__ == "__main__":
     fn what_the_rest_of_the_file_has_is_not_there_twice() {
         let excerpt = excerpt(Sent::Kernel);
         let made = format!("import os\n{}", excerpt.text);
-        assert_eq!(excerpt.put_back(FILE, &made), FILE);
+        assert_eq!(excerpt.splice(FILE, &made), FILE);
         assert_eq!(excerpt.clash(FILE, &made), None);
         let clashing = excerpt.text.replace("def add_one", "def upload(x):\n    return x\n\ndef add_one");
         assert_eq!(excerpt.clash(FILE, &clashing).as_deref(), Some("upload"));
@@ -376,7 +376,7 @@ if __name__ == "__main__":
         let shown = Excerpt::of(file, "k", &["k".to_owned()], Sent::Kernel, &Hidden::default());
         assert!(shown.text.contains("entry=k[2]") && shown.text.contains("def k"), "{}", shown.text);
         let made = shown.text.replace("BLOCK=8", "BLOCK=16");
-        let back = shown.put_back(file, &made);
+        let back = shown.splice(file, &made);
         assert!(back.contains("BLOCK=16") && !back.contains("BLOCK=8"), "{back}");
     }
 }

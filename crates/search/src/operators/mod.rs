@@ -4,11 +4,11 @@
 //! A model's reply is untrusted. Only Python source is taken from it; the source replaces the kernel in the file,
 //! is screened before anything runs it (`llm/screen`), and is then judged like every other candidate.
 
-mod alike;
-mod ask;
-mod asking;
 mod consent;
+mod duplicates;
 mod excerpt;
+mod model_request;
+mod model_scheduler;
 mod secrets;
 mod transcript;
 
@@ -16,25 +16,25 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use super::tree::Id;
-use super::{Observer, Request, Work};
+use super::tree::CandidateId;
+use super::{Observer, SearchAction, SearchRequest};
 use config::{ModelSettings, Provider};
 use excerpt::{Excerpt, Hidden};
 pub(crate) use llm::prompt::{Attempt, Operator, Pooled, Templates};
 use llm::screen::Objection;
-use llm::{Account, Client, Model as _};
+use llm::{Account, Model as _, ModelClient};
 use runtime::python::state_folder;
 use transcript::Transcript;
-use transform::Step;
+use transform::StepSize;
 
-use alike::skeleton;
-pub(super) use asking::Asking;
-pub use consent::{recipient, way_to_key};
+pub use consent::{key_source, recipient};
+use duplicates::skeleton;
+pub(super) use model_scheduler::ModelScheduler;
 pub use transcript::{delete_all as delete_transcripts, path as transcript_path};
 
 /// The models of a search, with their prompts and transcript.
 pub(super) struct Operators {
-    models: Vec<Client>,
+    models: Vec<ModelClient>,
     account: Arc<Account>,
     templates: Templates,
     settings: ModelSettings,
@@ -48,13 +48,13 @@ pub(super) struct Operators {
 }
 
 /// A question to a model, with all facts of its prompt.
-pub(super) struct Question {
+pub(super) struct CandidateRequest {
     pub(super) operator: Operator,
     /// The node from which the step is made.
-    pub(super) at: Id,
-    pub(super) step: Step,
+    pub(super) node: CandidateId,
+    pub(super) step: StepSize,
     /// The base of the candidate: its node and its text.
-    pub(super) base: Id,
+    pub(super) base: CandidateId,
     text: String,
     /// The part of the base that is shown.
     excerpt: Excerpt,
@@ -80,20 +80,20 @@ pub(super) struct Question {
 }
 
 /// The answer to a question.
-pub(super) struct Answer {
+pub(super) struct CandidateReply {
     pub(super) operator: Operator,
-    pub(super) at: Id,
-    pub(super) step: Step,
-    pub(super) base: Id,
+    pub(super) node: CandidateId,
+    pub(super) step: StepSize,
+    pub(super) base: CandidateId,
     /// The name of the model that was asked.
     pub(super) model: String,
     /// Number of replies that it took.
     pub(super) replies: u32,
-    pub(super) came: Came,
+    pub(super) outcome: ReplyOutcome,
 }
 
 /// The result of a question.
-pub(super) enum Came {
+pub(super) enum ReplyOutcome {
     /// A candidate.
     Candidate {
         /// The text of the whole file.
@@ -118,7 +118,7 @@ impl Operators {
     /// # Errors
     /// Returns the reason why no model is asked although one is set, as a sentence for the user.
     pub(super) fn open(
-        request: &Request,
+        request: &SearchRequest,
         (entry, kernels): (&str, &[String]),
         run: &str,
         observer: &dyn Observer,
@@ -140,12 +140,12 @@ impl Operators {
         let open = |name| {
             let (settings, account) = (ModelSettings { name, ..settings.clone() }, Arc::clone(&account));
             match &editor {
-                Some(editor) => Ok(Client::in_editor(&settings, Arc::clone(editor), account)),
-                None => Client::open(&settings, None, account),
+                Some(editor) => Ok(ModelClient::in_editor(&settings, Arc::clone(editor), account)),
+                None => ModelClient::open(&settings, None, account),
             }
         };
-        let models: Vec<Client> = named.map(open).collect::<Result<_, _>>().map_err(|error| error.to_string())?;
-        let goes_on = matches!(request.work, Work::GoOn(_));
+        let models: Vec<ModelClient> = named.map(open).collect::<Result<_, _>>().map_err(|error| error.to_string())?;
+        let goes_on = matches!(request.work, SearchAction::GoOn(_));
         let transcript = Transcript::of(&request.workspace, run, goes_on, settings.transcripts);
         let hidden = Hidden::of(&request.text, &shown);
         let (asked, over) = Default::default();
@@ -164,7 +164,7 @@ impl Operators {
 
     /// The costs of each model in this run, by its name.
     pub(super) fn costs(&self) -> Vec<super::report::ModelCosts> {
-        let cost = |(model, spent): (String, llm::Spent)| super::report::ModelCosts {
+        let cost = |(model, spent): (String, llm::RunSpending)| super::report::ModelCosts {
             model,
             requests: spent.requests,
             input: spent.usage.input,

@@ -8,7 +8,7 @@ use std::sync::{Mutex, PoisonError};
 use serde::Serialize;
 
 use base::clock::now_milliseconds;
-use llm::{Reply, Request};
+use llm::{ModelReply, ModelRequest};
 
 /// A file of JSON lines, one for each reply, `.warpsmith/runs/RUN.transcript`.
 pub(super) struct Transcript {
@@ -35,7 +35,7 @@ struct Line<'a> {
 
 /// The identification of a line.
 #[derive(Clone, Copy)]
-pub(super) struct About<'a> {
+pub(super) struct TranscriptContext<'a> {
     pub(super) operator: &'a str,
     pub(super) node: usize,
     pub(super) model: &'a str,
@@ -71,10 +71,15 @@ impl Transcript {
         Self { file: Mutex::new(file) }
     }
 
-    pub(super) fn note(&self, about: About<'_>, request: &Request, reply: Result<&Reply, String>) {
+    pub(super) fn note(
+        &self,
+        about: TranscriptContext<'_>,
+        request: &ModelRequest,
+        reply: Result<&ModelReply, String>,
+    ) {
         let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(open) = file.as_mut() else { return };
-        let About { operator, node, model, prompts } = about;
+        let TranscriptContext { operator, node, model, prompts } = about;
         let usage = reply.as_ref().map(|reply| reply.usage).unwrap_or_default();
         let line = Line {
             at: now_milliseconds(),
@@ -135,13 +140,13 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let (target, path) = (folder.path().join("profile"), path(folder.path(), "k-1"));
         fs::create_dir_all(path.parent().unwrap()).unwrap();
-        let about = About { operator: "small", node: 1, model: "m", prompts: "p" };
+        let about = TranscriptContext { operator: "small", node: 1, model: "m", prompts: "p" };
         for goes_on in [true, false] {
             fs::write(&target, "mine\n").unwrap();
             let _ = fs::remove_file(&path);
             std::os::unix::fs::symlink(&target, &path).unwrap();
             let transcript = Transcript::of(folder.path(), "k-1", goes_on, true);
-            transcript.note(about, &Request::of("s", "u"), Err("no".to_owned()));
+            transcript.note(about, &ModelRequest::of("s", "u"), Err("no".to_owned()));
             assert_eq!(fs::read_to_string(&target).unwrap(), "mine\n");
         }
         let own = fs::read_to_string(&path).unwrap();

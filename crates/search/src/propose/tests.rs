@@ -1,6 +1,10 @@
 use std::collections::VecDeque;
 
-use transform::knobs::knobs;
+use transform::launch_params::knobs;
+
+use config::SearchSettings;
+use model::api::TritonTarget;
+use protocol::Workload;
 
 use super::*;
 
@@ -40,48 +44,48 @@ impl Setting {
         setting
     }
 
-    fn field(&self) -> Field<'_> {
-        Field {
+    fn field(&self) -> SearchSpace<'_> {
+        SearchSpace {
             original: &self.text,
             kernels: &self.kernels,
             calls: std::slice::from_ref(&self.workload),
             settings: &self.settings,
             rewrites: true,
-            target: Target::newest(),
+            target: TritonTarget::newest(),
             shared: &self.shared,
         }
     }
 }
 
 /// Makes the first candidate correct and faster than the original.
-fn first_is_right(search: &mut Search<'_>) -> Id {
-    let Proposal { id, .. } = search.propose().unwrap();
-    search.finish(id, Fate::Right(1.5));
+fn first_is_right(search: &mut SearchState<'_>) -> CandidateId {
+    let PendingCandidate { id, .. } = search.propose().unwrap();
+    search.finish(id, CandidateResult::Right(1.5));
     id
 }
 
 /// A simulated verdict: the farther the numbers are from the optimum (256, 128, 8 warps, 4 stages), the slower;
 /// what takes too many resources does not run.
-fn fate(candidate: &Candidate) -> Fate {
+fn fate(candidate: &Candidate) -> CandidateResult {
     let numbers: Vec<i64> = knobs(&candidate.module, &candidate.text, &candidate.module.kernels[0], "run")
         .iter()
         .map(|knob| knob.current)
         .collect();
     if numbers[0] * numbers[1] * numbers[3] > 1 << 18 {
-        return Fate::Wrong;
+        return CandidateResult::Wrong;
     }
     let off: f64 = numbers.iter().zip([256, 128, 8, 4]).map(|(&a, b)| (a as f64 / f64::from(b)).log2().abs()).sum();
-    Fate::Right(1.0 / (0.25 + 0.15 * off))
+    CandidateResult::Right(1.0 / (0.25 + 0.15 * off))
 }
 
 /// Judges `count` candidates, `beside` of them at a time. Returns the best speedup after each, and all texts.
 fn run(seed: u64, count: usize, beside: usize) -> (Vec<f64>, Vec<String>) {
     let setting = Setting::new(TEXT, &["k"]);
-    let mut search = Search::new(setting.field(), seed, false).unwrap();
+    let mut search = SearchState::new(setting.field(), seed, false).unwrap();
     let (mut flying, mut best, mut texts) = (VecDeque::new(), vec![1.0_f64], Vec::new());
     while best.len() <= count {
         while flying.len() < beside
-            && let Some(Proposal { id, text }) = search.propose()
+            && let Some(PendingCandidate { id, text }) = search.propose()
         {
             texts.push(text);
             flying.push_back(id);
@@ -120,13 +124,13 @@ fn several_kernels_are_turned_under_names_of_their_own() {
     let text =
         TEXT.replace("def run():\n", "@triton.jit\ndef l(B: tl.constexpr):\n    pass\ndef run():\n    l[(1,)](B=32)\n");
     let setting = Setting::new(&text, &["k", "l"]);
-    let mut search = Search::new(setting.field(), 1, false).unwrap();
+    let mut search = SearchState::new(setting.field(), 1, false).unwrap();
     let mut described = HashSet::new();
     while described.len() < 40
-        && let Some(Proposal { id, .. }) = search.propose()
+        && let Some(PendingCandidate { id, .. }) = search.propose()
     {
         described.insert(search.candidate(id).describe());
-        search.finish(id, Fate::Right(1.0));
+        search.finish(id, CandidateResult::Right(1.0));
     }
     for words in ["k: B 64 → ", "l: B 32 → ", "l: num_warps 4 → "] {
         assert!(described.iter().any(|said| said.contains(words)), "{words}: {described:?}");
@@ -136,7 +140,7 @@ fn several_kernels_are_turned_under_names_of_their_own() {
 #[test]
 fn a_file_without_numbers_is_not_searched() {
     let text = TEXT.replace("B=64, C=64, num_warps=4", "**args");
-    let known = |text: &str| Search::new(Setting::new(text, &["k"]).field(), 1, false).is_some();
+    let known = |text: &str| SearchState::new(Setting::new(text, &["k"]).field(), 1, false).is_some();
     assert!(!known(&text) && known(TEXT));
 }
 
@@ -147,10 +151,10 @@ fn a_kernel_that_others_use_keeps_what_it_promises() {
     let kinds = |shared: &[&str]| -> Vec<String> {
         let mut setting = Setting::new(ROWS, &["k"]);
         setting.shared = shared.iter().map(|&name| (name.to_owned(), "bench.py".to_owned())).collect();
-        let mut search = Search::new(setting.field(), 1, false).unwrap();
-        let mut kinds: Vec<String> = [Step::Small, Step::Large]
+        let mut search = SearchState::new(setting.field(), 1, false).unwrap();
+        let mut kinds: Vec<String> = [StepSize::Small, StepSize::Large]
             .into_iter()
-            .flat_map(|step| search.turns(Search::FIRST, step))
+            .flat_map(|step| search.turns(SearchState::FIRST, step))
             .map(|turn| turn.kind)
             .collect();
         kinds.sort_unstable();
@@ -182,15 +186,15 @@ fn what_has_taken_the_place_of_two_kernels_is_turned_instead_of_them() {
                 z = torch.empty_like(x)\n    second[(triton.cdiv(n, 64),)](y, z, n, B=64)\n    return z\n";
     let text = format!("{head}{}{}{host}", kernel("first", "x + 1"), kernel("second", "x * 2"));
     let setting = Setting::new(&text, &["first", "second"]);
-    let mut search = Search::new(setting.field(), 1, false).unwrap();
-    let kinds = |turns: Vec<Turn>| -> Vec<String> { turns.into_iter().map(|turn| turn.kind).collect() };
-    let before = kinds(search.turns(Search::FIRST, Step::Small));
+    let mut search = SearchState::new(setting.field(), 1, false).unwrap();
+    let kinds = |turns: Vec<Proposal>| -> Vec<String> { turns.into_iter().map(|turn| turn.kind).collect() };
+    let before = kinds(search.turns(SearchState::FIRST, StepSize::Small));
     assert!(before.contains(&"first: B up".to_owned()) && before.contains(&"second: B up".to_owned()), "{before:?}");
-    let large = search.turns(Search::FIRST, Step::Large);
+    let large = search.turns(SearchState::FIRST, StepSize::Large);
     let turn = large.iter().find(|turn| turn.kind == "first: fused_launches").unwrap();
-    let made = search.candidates[&Search::FIRST].with(&turn.edits, &turn.changes);
-    let Proposal { id, .. } = search.put((ROOT, Step::Large), Search::FIRST, turn.kind.clone(), made);
-    let after = kinds(search.turns(id, Step::Small));
+    let made = search.candidates[&SearchState::FIRST].with(&turn.edits, &turn.changes);
+    let PendingCandidate { id, .. } = search.put((ROOT, StepSize::Large), SearchState::FIRST, turn.kind.clone(), made);
+    let after = kinds(search.turns(id, StepSize::Small));
     assert!(after.contains(&"first_second_fused: B up".to_owned()), "{after:?}");
     assert!(after.iter().all(|kind| kind.starts_with("first_second_fused: ")), "{after:?}");
 }
@@ -200,14 +204,15 @@ fn what_has_taken_the_place_of_two_kernels_is_turned_instead_of_them() {
 fn hints_to_the_caches_wait_for_the_rest() {
     let text = TEXT.replace("        pass\n", "        tl.store(C + i, tl.load(B + i))\n");
     let setting = Setting::new(&text, &["k"]);
-    let mut search = Search::new(setting.field(), 1, false).unwrap();
-    let turns = search.turns(Search::FIRST, Step::Small);
-    let (fine, usual): (Vec<Turn>, Vec<Turn>) = turns.into_iter().partition(|turn| search.fine.contains(&turn.kind));
+    let mut search = SearchState::new(setting.field(), 1, false).unwrap();
+    let turns = search.turns(SearchState::FIRST, StepSize::Small);
+    let (fine, usual): (Vec<Proposal>, Vec<Proposal>) =
+        turns.into_iter().partition(|turn| search.low_gain_kinds.contains(&turn.kind));
     assert!(fine.len() > 4 && usual.iter().any(|turn| turn.kind == "num_warps up"), "{fine:?}");
     let mut when = Vec::new();
     for number in 0..200 {
-        let Proposal { id, .. } = search.propose().unwrap();
-        if search.fine.contains(&search.made[&id].1) {
+        let PendingCandidate { id, .. } = search.propose().unwrap();
+        if search.low_gain_kinds.contains(&search.made[&id].1) {
             when.push(number);
         }
         let fate = fate(search.candidate(id));
@@ -220,24 +225,24 @@ fn hints_to_the_caches_wait_for_the_rest() {
 #[test]
 fn the_fastest_is_polished_however_many_small_steps_it_has_made() {
     let setting = Setting::that_polishes();
-    let mut search = Search::new(setting.field(), 1, false).unwrap();
+    let mut search = SearchState::new(setting.field(), 1, false).unwrap();
     assert!(search.polish().is_none(), "nothing is faster than the file as it is yet");
     let first = first_is_right(&mut search);
-    let polished: Vec<Id> = (0..4).map(|_| search.propose().unwrap().id).collect();
-    let of = |id: &Id| (search.tree.node(*id).parent, search.tree.node(*id).step);
-    assert!(polished.iter().all(|id| of(id) == (first, Step::Small)), "{polished:?}");
+    let polished: Vec<CandidateId> = (0..4).map(|_| search.propose().unwrap().id).collect();
+    let of = |id: &CandidateId| (search.tree.node(*id).parent, search.tree.node(*id).step);
+    assert!(polished.iter().all(|id| of(id) == (first, StepSize::Small)), "{polished:?}");
     assert!(polished.len() > setting.settings.small_steps);
 }
 
 #[test]
 fn of_one_machine_code_one_is_polished() {
     let setting = Setting::that_polishes();
-    let mut search = Search::new(setting.field(), 1, false).unwrap();
+    let mut search = SearchState::new(setting.field(), 1, false).unwrap();
     let first = first_is_right(&mut search);
-    let Proposal { id: twin, .. } = search.propose().unwrap();
-    search.finish(twin, Fate::Right(1.5));
-    search.measured(twin, Calls::default(), true);
-    while let Some(Proposal { id, .. }) = search.polish() {
+    let PendingCandidate { id: twin, .. } = search.propose().unwrap();
+    search.finish(twin, CandidateResult::Right(1.5));
+    search.measured(twin, CallMeasurements::default(), true);
+    while let Some(PendingCandidate { id, .. }) = search.polish() {
         assert_eq!(search.tree.node(id).parent, first);
     }
 }
@@ -247,29 +252,29 @@ fn of_one_machine_code_one_is_polished() {
 #[test]
 fn what_is_built_otherwise_is_polished_beside_the_fastest() {
     let setting = Setting::that_polishes();
-    let mut search = Search::new(setting.field(), 1, false).unwrap();
-    let built = |search: &mut Search<'_>, numbers: &str, ways: &[&str], speed: f64| {
+    let mut search = SearchState::new(setting.field(), 1, false).unwrap();
+    let built = |search: &mut SearchState<'_>, numbers: &str, ways: &[&str], speed: f64| {
         let text = TEXT.replace("B=64, C=64", numbers).replace("pass\n", &format!("pass  # warpsmith: {ways:?}\n"));
         let changes = ways.iter().map(|&way| Change::Structure(way.to_owned())).collect();
         let candidate = Candidate::changed(&text, changes);
-        let id = search.put((ROOT, Step::Large), Search::FIRST, "large".to_owned(), candidate).id;
-        search.finish(id, Fate::Right(speed));
+        let id = search.put((ROOT, StepSize::Large), SearchState::FIRST, "large".to_owned(), candidate).id;
+        search.finish(id, CandidateResult::Right(speed));
         id
     };
     let fastest = built(&mut search, "B=128, C=64", &["tiles"], 2.0);
     let more = built(&mut search, "B=128, C=32", &["tiles", "groups"], 1.99);
     let other = built(&mut search, "B=256, C=64", &["rows"], 1.95);
     built(&mut search, "B=256, C=32", &["loops"], 1.7);
-    assert_eq!(search.near_the_fastest(), [vec![fastest, more], vec![other]]);
-    let polished: Vec<Id> = (0..6).map(|_| search.polish().unwrap().id).collect();
-    let of = |at: Id| polished.iter().filter(|&&id| search.tree.node(id).parent == at).count();
+    assert_eq!(search.fastest_by_structure(), [vec![fastest, more], vec![other]]);
+    let polished: Vec<CandidateId> = (0..6).map(|_| search.polish().unwrap().id).collect();
+    let of = |at: CandidateId| polished.iter().filter(|&&id| search.tree.node(id).parent == at).count();
     assert!(of(fastest) > of(other) && of(other) > 0, "{} and {}", of(fastest), of(other));
     // Small steps make no structure of their own, unless they exclude another one.
-    let of_way = |search: &Search<'_>, kind: &str| {
+    let of_way = |search: &SearchState<'_>, kind: &str| {
         let with = Candidate::changed(TEXT, ["tiles", "new"].map(|way| Change::Structure(way.to_owned())).to_vec());
-        search.way(Step::Small, fastest, kind, &with).len()
+        search.structure_of(StepSize::Small, fastest, kind, &with).len()
     };
-    search.parting.insert("widened bits".to_owned());
+    search.structural_kinds.insert("widened bits".to_owned());
     assert_eq!((of_way(&search, "even_sizes"), of_way(&search, "widened bits")), (1, 2));
 }
 
@@ -279,8 +284,8 @@ fn what_is_built_otherwise_is_polished_beside_the_fastest() {
 fn the_fastest_is_built_in_all_ways_once() {
     let mut setting = Setting::new(ROWS, &["k"]);
     (setting.settings.polish, setting.settings.polish_large) = (1.0, 1.0);
-    let mut search = Search::new(setting.field(), 1, false).unwrap();
-    let large = search.turns(Search::FIRST, Step::Large);
+    let mut search = SearchState::new(setting.field(), 1, false).unwrap();
+    let large = search.turns(SearchState::FIRST, StepSize::Large);
     let mut kinds: Vec<String> = large.into_iter().map(|turn| turn.kind).collect();
     kinds.sort_unstable();
     kinds.dedup();
@@ -288,19 +293,19 @@ fn the_fastest_is_built_in_all_ways_once() {
     // These change numbers alone.
     kinds.retain(|kind| kind != "configuration");
     assert!(kinds.len() > 2 && kinds.iter().any(|kind| kind == "persistent"), "{kinds:?}");
-    let with_tile = |search: &mut Search<'_>, tile: i64, speed: f64| {
+    let with_tile = |search: &mut SearchState<'_>, tile: i64, speed: f64| {
         let change = Change::Number { name: "B".to_owned(), from: 64, to: tile };
         let candidate = Candidate::changed(&ROWS.replace("= 64", &format!("= {tile}")), vec![change]);
-        let id = search.put((Search::FIRST, Step::Small), Search::FIRST, "B up".to_owned(), candidate).id;
-        search.finish(id, Fate::Right(speed));
+        let id = search.put((SearchState::FIRST, StepSize::Small), SearchState::FIRST, "B up".to_owned(), candidate).id;
+        search.finish(id, CandidateResult::Right(speed));
         id
     };
-    let built = |search: &mut Search<'_>, from: Id| -> Vec<String> {
+    let built = |search: &mut SearchState<'_>, from: CandidateId| -> Vec<String> {
         let mut built = Vec::new();
-        while let Some(Proposal { id, .. }) = search.polish() {
-            search.finish(id, Fate::Right(1.0));
-            let made = search.made(id);
-            if made.step == Step::Small {
+        while let Some(PendingCandidate { id, .. }) = search.polish() {
+            search.finish(id, CandidateResult::Right(1.0));
+            let made = search.made_record(id);
+            if made.step == StepSize::Small {
                 break;
             }
             assert_eq!(made.base, from);
@@ -321,16 +326,18 @@ fn the_fastest_is_built_in_all_ways_once() {
 #[test]
 fn no_number_is_stepped_over_where_the_fastest_is_polished() {
     let setting = Setting::that_polishes();
-    let mut search = Search::new(setting.field(), 1, false).unwrap();
+    let mut search = SearchState::new(setting.field(), 1, false).unwrap();
     let first = first_is_right(&mut search);
-    let numbers = |search: &Search<'_>, id: Id| -> HashMap<String, i64> { search.numbers(id).into_iter().collect() };
+    let numbers = |search: &SearchState<'_>, id: CandidateId| -> HashMap<String, i64> {
+        search.numbers(id).into_iter().collect()
+    };
     let from = numbers(&search, first);
     let mut farthest: HashMap<String, (i64, i64)> = HashMap::new();
-    while let Some(Proposal { id, .. }) = search.polish() {
+    while let Some(PendingCandidate { id, .. }) = search.polish() {
         if search.tree.node(id).parent != first {
             break;
         }
-        search.finish(id, Fate::Right(1.0));
+        search.finish(id, CandidateResult::Right(1.0));
         for (name, to) in numbers(&search, id).into_iter().filter(|(name, to)| from[name] != *to) {
             let (low, high) = farthest.entry(name.clone()).or_insert((from[&name], from[&name]));
             // Stages change by one, the other numbers by a factor of two.
@@ -348,16 +355,16 @@ fn no_number_is_stepped_over_where_the_fastest_is_polished() {
 fn what_brings_little_is_hoped_for_as_what_it_was_made_of() {
     let text = TEXT.replace("        pass\n", "        tl.store(C + i, tl.load(B + i))\n");
     let setting = Setting::new(&text, &["k"]);
-    let mut search = Search::new(setting.field(), 1, false).unwrap();
-    let turns = search.turns(Search::FIRST, Step::Small);
-    let fine = turns.iter().find(|turn| search.fine.contains(&turn.kind)).unwrap();
-    let made = search.candidates[&Search::FIRST].with(&fine.edits, &fine.changes);
-    let id = search.put((Search::FIRST, Step::Small), Search::FIRST, fine.kind.clone(), made).id;
-    assert_eq!(search.points[&id], search.points[&Search::FIRST]);
+    let mut search = SearchState::new(setting.field(), 1, false).unwrap();
+    let turns = search.turns(SearchState::FIRST, StepSize::Small);
+    let fine = turns.iter().find(|turn| search.low_gain_kinds.contains(&turn.kind)).unwrap();
+    let made = search.candidates[&SearchState::FIRST].with(&fine.edits, &fine.changes);
+    let id = search.put((SearchState::FIRST, StepSize::Small), SearchState::FIRST, fine.kind.clone(), made).id;
+    assert_eq!(search.points[&id], search.points[&SearchState::FIRST]);
     let usual = turns.iter().find(|turn| turn.kind == "num_warps up").unwrap();
-    let made = search.candidates[&Search::FIRST].with(&usual.edits, &usual.changes);
-    let id = search.put((Search::FIRST, Step::Small), Search::FIRST, usual.kind.clone(), made).id;
-    assert_ne!(search.points[&id], search.points[&Search::FIRST]);
+    let made = search.candidates[&SearchState::FIRST].with(&usual.edits, &usual.changes);
+    let id = search.put((SearchState::FIRST, StepSize::Small), SearchState::FIRST, usual.kind.clone(), made).id;
+    assert_ne!(search.points[&id], search.points[&SearchState::FIRST]);
 }
 
 /// A new structure with slow numbers is tried with those of the fastest candidate, once for each candidate that is
@@ -365,25 +372,25 @@ fn what_brings_little_is_hoped_for_as_what_it_was_made_of() {
 #[test]
 fn another_structure_gets_the_numbers_of_the_fastest() {
     let setting = Setting::new(TEXT, &["k"]);
-    let mut search = Search::new(setting.field(), 1, false).unwrap();
-    let changed = |search: &mut Search<'_>, from: &str, to: &str, change: Change, fate: Fate| {
+    let mut search = SearchState::new(setting.field(), 1, false).unwrap();
+    let changed = |search: &mut SearchState<'_>, from: &str, to: &str, change: Change, fate: CandidateResult| {
         let candidate = Candidate::changed(&TEXT.replace(from, to), vec![change]);
-        let id = search.put((ROOT, Step::Large), Search::FIRST, "large".to_owned(), candidate).id;
+        let id = search.put((ROOT, StepSize::Large), SearchState::FIRST, "large".to_owned(), candidate).id;
         search.finish(id, fate);
         id
     };
     let structure = |what: &str| Change::Structure(what.to_owned());
     let number = Change::Number { name: "B".to_owned(), from: 64, to: 256 };
-    let direct = changed(&mut search, "range(B)", "range(0, B)", structure("direct"), Fate::Right(0.95));
-    changed(&mut search, "range(B)", "range(1, B)", structure("worse"), Fate::Right(0.5));
-    assert!(search.crossed().is_none(), "nothing is faster yet");
-    changed(&mut search, "B=64, C=64", "B=256, C=32", number, Fate::Right(1.8));
-    let Proposal { id, text } = search.crossed().unwrap();
+    let direct = changed(&mut search, "range(B)", "range(0, B)", structure("direct"), CandidateResult::Right(0.95));
+    changed(&mut search, "range(B)", "range(1, B)", structure("worse"), CandidateResult::Right(0.5));
+    assert!(search.propose_crossed().is_none(), "nothing is faster yet");
+    changed(&mut search, "B=64, C=64", "B=256, C=32", number, CandidateResult::Right(1.8));
+    let PendingCandidate { id, text } = search.propose_crossed().unwrap();
     assert!(text.contains("range(0, B)") && text.contains("B=256, C=32"), "{text}");
-    assert_eq!((search.made(id).parent, search.made(id).kind), (direct, CROSSED.to_owned()));
-    assert!(search.crossed().is_none(), "once");
-    search.finish(id, Fate::Right(3.0));
-    assert!(search.crossed().is_none(), "the fastest is built like it");
+    assert_eq!((search.made_record(id).parent, search.made_record(id).kind), (direct, CROSSED.to_owned()));
+    assert!(search.propose_crossed().is_none(), "once");
+    search.finish(id, CandidateResult::Right(3.0));
+    assert!(search.propose_crossed().is_none(), "the fastest is built like it");
 }
 
 /// With many GPUs, more candidates are judged at once than the original alone gives.
@@ -391,22 +398,22 @@ fn another_structure_gets_the_numbers_of_the_fastest() {
 fn places_that_would_stay_empty_go_on_from_what_is_being_judged() {
     let text = TEXT.replace("    for i in range(B):\n        pass\n", "    pass\n");
     let setting = Setting::new(&text, &["k"]);
-    let mut search = Search::new(setting.field(), 1, false).unwrap();
-    let first: Vec<Proposal> = std::iter::from_fn(|| search.propose()).collect();
-    let of_first = |search: &Search<'_>, id: Id| search.made[&id].0 == Search::FIRST;
+    let mut search = SearchState::new(setting.field(), 1, false).unwrap();
+    let first: Vec<PendingCandidate> = std::iter::from_fn(|| search.propose()).collect();
+    let of_first = |search: &SearchState<'_>, id: CandidateId| search.made[&id].0 == SearchState::FIRST;
     assert!(first.iter().all(|one| of_first(&search, one.id)));
-    let ahead: Vec<Proposal> = std::iter::from_fn(|| search.propose_ahead()).collect();
+    let ahead: Vec<PendingCandidate> = std::iter::from_fn(|| search.propose_ahead()).collect();
     assert!(ahead.len() > first.len(), "{} and {}", first.len(), ahead.len());
-    let is_of_first = |id: Id| first.iter().any(|one| one.id == id);
+    let is_of_first = |id: CandidateId| first.iter().any(|one| one.id == id);
     assert!(ahead.iter().all(|one| is_of_first(search.made[&one.id].0)));
     // One candidate is judged before its base: its gain becomes known with the base's verdict.
-    let Proposal { id, .. } = ahead[0];
+    let PendingCandidate { id, .. } = ahead[0];
     let base = search.made[&id].0;
-    search.finish(id, Fate::Right(4.0));
+    search.finish(id, CandidateResult::Right(4.0));
     assert_eq!(search.gain(id), None);
-    search.finish(base, Fate::Right(2.0));
+    search.finish(base, CandidateResult::Right(2.0));
     assert_eq!(search.gain(id).unwrap().1, 2.0_f64.ln());
-    assert!(search.tree.lost(base).is_empty());
+    assert!(search.tree.pending_descendants(base).is_empty());
 }
 
 /// Each proposal once rebuilt all changes of the fastest candidate that were tried already; at the thousandth this
@@ -414,10 +421,10 @@ fn places_that_would_stay_empty_go_on_from_what_is_being_judged() {
 #[test]
 fn what_was_tried_is_not_built_again() {
     let setting = Setting::new(TEXT, &["k"]);
-    let mut search = Search::new(setting.field(), 1, false).unwrap();
+    let mut search = SearchState::new(setting.field(), 1, false).unwrap();
     let mut count = 0;
     while count < 300
-        && let Some(Proposal { id, .. }) = search.propose()
+        && let Some(PendingCandidate { id, .. }) = search.propose()
     {
         search.finish(id, fate(search.candidate(id)));
         count += 1;

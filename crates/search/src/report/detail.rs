@@ -4,8 +4,8 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use super::{Report, Tried};
-use crate::journal::{Entry, JournalError, read};
+use super::{Report, TriedCandidate};
+use crate::journal::{JournalEntry, JournalError, read};
 
 /// Greatest length of a diff that is shown, in bytes.
 const SHOWN: usize = 1 << 16;
@@ -15,7 +15,7 @@ const SHOWN: usize = 1 << 16;
 pub struct Detail {
     /// Its origin and its result.
     #[serde(flatten)]
-    pub tried: Tried,
+    pub tried: TriedCandidate,
     /// The unified diff to the original file.
     pub diff: String,
     /// Milliseconds of the original and of the candidate from rough timings; for several calls the sum.
@@ -25,7 +25,8 @@ pub struct Detail {
     /// Whether the refusal was remembered from an earlier run.
     pub remembered: bool,
     /// Whether its times are those of another candidate with the same machine code.
-    pub twin: bool,
+    #[serde(rename = "twin")]
+    pub same_code: bool,
 }
 
 /// The rough timings of one call.
@@ -49,15 +50,15 @@ impl Detail {
         Ok(Self::from_entries(run, &entries, id))
     }
 
-    pub(super) fn from_entries(run: String, entries: &[Entry], id: usize) -> Option<Self> {
+    pub(super) fn from_entries(run: String, entries: &[JournalEntry], id: usize) -> Option<Self> {
         let report = Report::from_entries(run, entries);
         let tried = report.candidates.iter().find(|tried| tried.id == id)?.clone();
         let text = entries.iter().find_map(|entry| match entry {
-            Entry::Made(made) if made.id == id => Some(made.text.as_str()),
+            JournalEntry::Made(made) if made.id == id => Some(made.text.as_str()),
             _ => None,
         })?;
         let came = entries.iter().rev().find_map(|entry| match entry {
-            Entry::Came(came) if came.id == id => Some(came),
+            JournalEntry::Judged(came) if came.id == id => Some(came),
             _ => None,
         });
         let calls = came.map(|came| came.calls.as_slice()).unwrap_or_default().iter().enumerate();
@@ -70,7 +71,7 @@ impl Detail {
             diff: shown(report.diff_to(text)),
             times: came.and_then(|came| came.times),
             remembered: came.is_some_and(|came| came.remembered),
-            twin: came.is_some_and(|came| came.twin),
+            same_code: came.is_some_and(|came| came.same_code),
             tried,
         })
     }

@@ -3,7 +3,7 @@
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use super::markdown::money;
-use super::{Report, pictures, roofline};
+use super::{Report, charts, roofline};
 
 const STYLE: &str = include_str!("page.css");
 
@@ -19,7 +19,7 @@ pub(super) fn page(report: &Report) -> String {
                 (head(report))
                 (calls(report))
                 @if let Some(diff) = &report.diff { h2 { "The change" } (coloured(diff)) }
-                h2 { "Best speedup over time" } (PreEscaped(pictures::progress(report)))
+                h2 { "Best speedup over time" } (PreEscaped(charts::progress(report)))
                 (tried(report))
                 (refusals(report))
                 (models(report))
@@ -75,7 +75,7 @@ fn calls(report: &Report) -> Markup {
             }
         }
         p { (speedup.pairs) " interleaved pairs, cold L2. " (speedup.conditions) }
-        @if let Some(picture) = pictures::bounds(report) { (PreEscaped(picture)) }
+        @if let Some(picture) = charts::bounds(report) { (PreEscaped(picture)) }
         (roofline(report))
     }
 }
@@ -112,7 +112,7 @@ fn tried(report: &Report) -> Markup {
         h2 { "What was tried" }
         p { (right) " candidates were right, " (wrong) " wrong, " (report.count("uncompiled")) " did not compile." }
         @for (place, count) in report.places() { p { (count) " were judged on " (place) "." } }
-        div.scroll { (PreEscaped(pictures::tree(report))) }
+        div.scroll { (PreEscaped(charts::tree(report))) }
     }
 }
 

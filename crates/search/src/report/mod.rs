@@ -1,10 +1,10 @@
 //! The report of a run, for people and programs, made from its journal alone. While the run is in progress, the
 //! report grows with each line.
 
+mod charts;
 mod detail;
 mod html;
 mod markdown;
-mod pictures;
 mod roofline;
 
 use std::collections::BTreeMap;
@@ -16,13 +16,16 @@ use similar::TextDiff;
 use base::clock::day;
 use judge::JudgedOn;
 use judge::statistics::median;
-use transform::Step;
+use transform::StepSize;
 use transform::candidate::describe;
 
-use super::Subject;
-use super::journal::{Asked, Begun, Came, Confirmed, Ended, Entry, JournalError, Made, read};
+use super::OptimizeScope;
+use super::journal::{
+    CandidateJudged, CandidateMade, ConfirmationMade, JournalEntry, JournalError, ModelQuery, RunEnded, RunStarted,
+    read,
+};
 use super::speedup::Speedup;
-use super::tree::Fate;
+use super::tree::CandidateResult;
 
 pub use detail::{CallTimes, Detail};
 
@@ -36,7 +39,7 @@ pub struct Report {
     /// The path of the file.
     pub file: PathBuf,
     /// The part of the file that was asked for.
-    pub subject: Subject,
+    pub subject: OptimizeScope,
     /// The date on which the run began.
     pub date: String,
     /// Device and versions, in words.
@@ -58,11 +61,11 @@ pub struct Report {
     /// The attempts to confirm the best candidates.
     pub confirmations: Vec<Confirmation>,
     /// All candidates, in the order in which they were made.
-    pub candidates: Vec<Tried>,
+    pub candidates: Vec<TriedCandidate>,
     /// Why candidates were refused, the most frequent reason first.
-    pub refusals: Vec<Refusal>,
+    pub refusals: Vec<RefusalSummary>,
     /// Statistics of the questions to models, by the name of the operator.
-    pub asked: BTreeMap<String, AskedOf>,
+    pub asked: BTreeMap<String, OperatorStats>,
     /// The costs of each model.
     pub models: Vec<ModelCosts>,
     /// The progress of the best rough speedup, as pairs of seconds and speedup.
@@ -72,12 +75,13 @@ pub struct Report {
     text: String,
     /// A model's explanation of the candidate that comes next.
     #[serde(skip)]
-    said: Option<(usize, String)>,
+    #[serde(rename = "said")]
+    explanation: Option<(usize, String)>,
 }
 
 /// The part of a report that has changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Changed {
+pub enum ReportChange {
     /// Everything.
     All,
     /// A candidate, by its index in [`Report::candidates`]: it is new, or it was judged.
@@ -90,7 +94,7 @@ pub enum Changed {
 
 /// A candidate of a run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Tried {
+pub struct TriedCandidate {
     /// Its number. 0 is the root, which holds no candidate, and 1 is the original.
     pub id: usize,
     /// The number of its parent in the tree.
@@ -102,7 +106,8 @@ pub struct Tried {
     /// The changes in words.
     pub change: String,
     /// `right`, `wrong`, `uncompiled`, or `open` when it was not judged.
-    pub fate: &'static str,
+    #[serde(rename = "fate")]
+    pub result: &'static str,
     /// The speedup from rough timings, if it is correct.
     pub speedup: Option<f64>,
     /// Seconds of the budget that were spent when it was judged.
@@ -111,7 +116,8 @@ pub struct Tried {
     pub reason: Option<String>,
     /// The explanation of the model that made it, which is not verified.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub said: Option<String>,
+    #[serde(rename = "said")]
+    pub explanation: Option<String>,
     /// The machine of a pool on which it was judged.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub judged_on: Option<JudgedOn>,
@@ -122,7 +128,7 @@ pub struct Tried {
 
 /// Statistics of one operator of models.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct AskedOf {
+pub struct OperatorStats {
     /// Number of questions.
     pub questions: usize,
     /// Number of replies.
@@ -175,7 +181,7 @@ pub struct Confirmation {
 
 /// A reason for which candidates were refused.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Refusal {
+pub struct RefusalSummary {
     /// The reason, in words.
     pub reason: String,
     /// Number of candidates that were refused for it.
@@ -216,7 +222,7 @@ impl Report {
         all.into_iter().map(|(name, taken)| (name, median(taken))).collect()
     }
 
-    pub(super) fn from_entries(run: String, entries: &[Entry]) -> Self {
+    pub(super) fn from_entries(run: String, entries: &[JournalEntry]) -> Self {
         let mut report = Self::new(run);
         for entry in entries {
             report.note(entry);
@@ -229,40 +235,40 @@ impl Report {
     }
 
     /// Adds the next line of the journal. Returns what it has changed.
-    pub(super) fn note(&mut self, entry: &Entry) -> Option<Changed> {
+    pub(super) fn note(&mut self, entry: &JournalEntry) -> Option<ReportChange> {
         match entry {
-            Entry::Begun(begun) => {
+            JournalEntry::Begun(begun) => {
                 self.begun(begun);
-                Some(Changed::All)
+                Some(ReportChange::All)
             }
-            Entry::Made(made) => {
-                let said = self.said.take().filter(|(id, _)| *id == made.id).map(|(_, said)| said);
-                self.candidates.push(Tried { said, ..Tried::of(made) });
-                Some(Changed::Candidate(self.candidates.len() - 1))
+            JournalEntry::Made(made) => {
+                let said = self.explanation.take().filter(|(id, _)| *id == made.id).map(|(_, said)| said);
+                self.candidates.push(TriedCandidate { explanation: said, ..TriedCandidate::of(made) });
+                Some(ReportChange::Candidate(self.candidates.len() - 1))
             }
-            Entry::Came(came) => self.came(came).map(Changed::Candidate),
-            Entry::Confirmed(confirmed) => {
+            JournalEntry::Judged(came) => self.came(came).map(ReportChange::Candidate),
+            JournalEntry::Confirmed(confirmed) => {
                 self.confirmations.push(Confirmation::of(confirmed));
-                Some(Changed::Confirmed)
+                Some(ReportChange::Confirmed)
             }
-            Entry::Asked(asked) => {
+            JournalEntry::Asked(asked) => {
                 self.asked(asked);
                 None
             }
-            Entry::Costs { models } => {
+            JournalEntry::Costs { models } => {
                 models.iter().for_each(|costs| self.cost(costs));
                 None
             }
-            Entry::Ended(ended) => {
+            JournalEntry::Ended(ended) => {
                 self.ended(ended);
-                Some(Changed::Ended)
+                Some(ReportChange::Ended)
             }
-            Entry::GivenUp { .. } | Entry::Resumed { .. } => None,
+            JournalEntry::GivenUp { .. } | JournalEntry::Resumed { .. } => None,
         }
     }
 
-    fn begun(&mut self, begun: &Begun) {
-        let Begun { name, file, subject, text, at, environment, calls, budget, .. } = begun;
+    fn begun(&mut self, begun: &RunStarted) {
+        let RunStarted { name, file, subject, text, at, environment, calls, budget, .. } = begun;
         (self.name, self.file, self.subject) = (name.clone(), file.clone(), subject.clone());
         (self.text, self.environment, self.calls) = (text.clone(), environment.clone(), calls.clone());
         self.budget = *budget;
@@ -270,7 +276,7 @@ impl Report {
     }
 
     /// Records a result. Returns the index of the candidate, if it is known.
-    fn came(&mut self, came: &Came) -> Option<usize> {
+    fn came(&mut self, came: &CandidateJudged) -> Option<usize> {
         self.seconds = self.seconds.max(came.seconds);
         // It is one of the last.
         let place = self.candidates.iter().rposition(|tried| tried.id == came.id)?;
@@ -279,11 +285,13 @@ impl Report {
             self.refused(format!("{reason:?}"), evidence);
         }
         let operator = self.candidates[place].kind.strip_prefix("model ").map(str::to_owned);
-        if let (Some(asked), Fate::Right(_)) = (operator.and_then(|name| self.asked.get_mut(&name)), came.fate) {
+        if let (Some(asked), CandidateResult::Right(_)) =
+            (operator.and_then(|name| self.asked.get_mut(&name)), came.result)
+        {
             asked.right += 1;
         }
         let best = self.best.last().map_or(1.0, |(_, best)| *best);
-        if let Fate::Right(speedup) = came.fate
+        if let CandidateResult::Right(speedup) = came.result
             && speedup > best
         {
             self.best.push((came.seconds, speedup));
@@ -291,14 +299,14 @@ impl Report {
         Some(place)
     }
 
-    fn asked(&mut self, asked: &Asked) {
-        let Asked { operator, replies, outcome, said, id, .. } = asked;
+    fn asked(&mut self, asked: &ModelQuery) {
+        let ModelQuery { operator, replies, outcome, explanation: said, id, .. } = asked;
         let sum = self.asked.entry(operator.clone()).or_default();
         (sum.questions, sum.replies) = (sum.questions + 1, sum.replies + replies);
         match id {
             Some(id) => {
                 sum.candidates += 1;
-                self.said = said.clone().map(|said| (*id, said));
+                self.explanation = said.clone().map(|said| (*id, said));
             }
             None => {
                 sum.failed += 1;
@@ -324,12 +332,12 @@ impl Report {
     fn refused(&mut self, reason: String, example: &str) {
         match self.refusals.iter_mut().find(|refusal| refusal.reason == reason) {
             Some(known) => known.count += 1,
-            None => self.refusals.push(Refusal { reason, count: 1, example: example.to_owned() }),
+            None => self.refusals.push(RefusalSummary { reason, count: 1, example: example.to_owned() }),
         }
         self.refusals.sort_by(|one, other| other.count.cmp(&one.count).then_with(|| one.reason.cmp(&other.reason)));
     }
 
-    fn ended(&mut self, ended: &Ended) {
+    fn ended(&mut self, ended: &RunEnded) {
         self.seconds = ended.seconds;
         self.summary = Some(ended.summary.clone());
         (self.change, self.speedup) = (ended.change.clone(), ended.speedup.clone());
@@ -344,7 +352,7 @@ impl Report {
     /// Number of candidates with this result: `right`, `wrong`, `uncompiled`, `open`.
     #[must_use]
     pub fn count(&self, fate: &str) -> usize {
-        self.candidates.iter().filter(|tried| tried.fate == fate).count()
+        self.candidates.iter().filter(|tried| tried.result == fate).count()
     }
 
     /// The report as a single HTML page without external resources.
@@ -373,39 +381,39 @@ impl Report {
     }
 }
 
-impl Tried {
-    fn of(made: &Made) -> Self {
+impl TriedCandidate {
+    fn of(made: &CandidateMade) -> Self {
         Self {
             id: made.id,
             parent: made.parent,
-            large: made.step == Step::Large,
+            large: made.step == StepSize::Large,
             kind: made.kind.clone(),
             change: describe(&made.changes),
-            fate: "open",
+            result: "open",
             speedup: None,
             seconds: None,
             reason: None,
-            said: None,
+            explanation: None,
             judged_on: None,
             stages: Vec::new(),
         }
     }
 
-    fn came(&mut self, came: &Came) {
+    fn came(&mut self, came: &CandidateJudged) {
         self.seconds = Some(came.seconds);
         self.judged_on.clone_from(&came.judged_on);
         self.stages.clone_from(&came.stages);
         self.reason = came.refused.as_ref().map(|(reason, evidence)| format!("{reason:?}: {evidence}"));
-        (self.fate, self.speedup) = match came.fate {
-            Fate::Right(speedup) => ("right", Some(speedup)),
-            Fate::Wrong => ("wrong", None),
-            Fate::Uncompiled => ("uncompiled", None),
+        (self.result, self.speedup) = match came.result {
+            CandidateResult::Right(speedup) => ("right", Some(speedup)),
+            CandidateResult::Wrong => ("wrong", None),
+            CandidateResult::Uncompiled => ("uncompiled", None),
         };
     }
 }
 
 impl Confirmation {
-    fn of(confirmed: &Confirmed) -> Self {
+    fn of(confirmed: &ConfirmationMade) -> Self {
         Self {
             change: confirmed.change.clone(),
             speedup: confirmed.speedup.clone(),

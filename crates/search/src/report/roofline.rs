@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use judge::Counted;
 
-use super::pictures::escaped;
+use super::charts::escaped;
 use crate::Speedup;
 
 const SIZE: (f64, f64) = (560.0, 320.0);

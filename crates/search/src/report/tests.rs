@@ -2,17 +2,28 @@ use judge::{Counted, Reason};
 use transform::candidate::Change;
 
 use super::*;
-use crate::tree::Id;
+use crate::tree::CandidateId;
 
-fn made(id: Id, parent: Id, step: Step) -> Entry {
+fn made(id: CandidateId, parent: CandidateId, step: StepSize) -> JournalEntry {
     let changes = vec![Change::Number { name: "B<1>".to_owned(), from: 64, to: 128 }];
     let (kind, text) = ("B up".to_owned(), String::new());
-    Entry::Made(Made { id, parent, step, base: 1, kind, changes, text })
+    JournalEntry::Made(CandidateMade { id, parent, step, base: 1, kind, changes, text })
 }
 
-fn came(id: Id, seconds: f64, fate: Fate, refused: Option<(Reason, String)>) -> Entry {
+fn came(id: CandidateId, seconds: f64, fate: CandidateResult, refused: Option<(Reason, String)>) -> JournalEntry {
     let (times, calls, remembered, twin, judged_on, stages) = Default::default();
-    Entry::Came(Came { id, seconds, fate, refused, times, calls, remembered, twin, judged_on, stages })
+    JournalEntry::Judged(CandidateJudged {
+        id,
+        seconds,
+        result: fate,
+        refused,
+        times,
+        calls,
+        remembered,
+        same_code: twin,
+        judged_on,
+        stages,
+    })
 }
 
 /// Counts of a kernel that moves `bytes` bytes with 1e8 operations, on a device on which the memory bounds it.
@@ -20,13 +31,13 @@ fn does(bytes: f64) -> Counted {
     Counted { bytes, operations: 1e8, peak: 6e13, bandwidth: 4e12 }
 }
 
-fn entries() -> Vec<Entry> {
+fn entries() -> Vec<JournalEntry> {
     let text = "a = 64\nb = 1\n".to_owned();
-    let begun = Begun {
-        form: Begun::FORM,
+    let begun = RunStarted {
+        form: RunStarted::FORM,
         at: 1_795_400_000_000,
         file: PathBuf::from("/project/k.py"),
-        subject: crate::Subject::File,
+        subject: crate::OptimizeScope::File,
         name: "k".to_owned(),
         text: text.clone(),
         calls: vec!["f(float32[8])".to_owned()],
@@ -54,7 +65,7 @@ fn entries() -> Vec<Entry> {
         calls: vec![call],
         ..Speedup::default()
     };
-    let ended = Ended {
+    let ended = RunEnded {
         seconds: 42.0,
         summary: "`k` is 1.50× faster".to_owned(),
         text: Some(text.replace("64", "128")),
@@ -63,7 +74,7 @@ fn entries() -> Vec<Entry> {
     };
     let checks = vec![("inputs".to_owned(), "unchanged".to_owned())];
     let change = "B 64 → 128".to_owned();
-    let unsure = Confirmed {
+    let unsure = ConfirmationMade {
         seconds: 35.0,
         change: "B 64 → 256".to_owned(),
         speedup: None,
@@ -73,16 +84,16 @@ fn entries() -> Vec<Entry> {
         stages: Vec::new(),
     };
     vec![
-        Entry::Begun(begun),
-        made(2, 1, Step::Small),
-        made(3, 0, Step::Large),
-        made(4, 3, Step::Small),
-        made(5, 3, Step::Small),
-        came(2, 1.0, Fate::Right(1.2), None),
-        came(3, 2.0, Fate::Wrong, Some((Reason::Output, "differs by <3>".to_owned()))),
-        came(4, 3.0, Fate::Right(1.5), None),
-        Entry::Confirmed(unsure),
-        Entry::Confirmed(Confirmed {
+        JournalEntry::Begun(begun),
+        made(2, 1, StepSize::Small),
+        made(3, 0, StepSize::Large),
+        made(4, 3, StepSize::Small),
+        made(5, 3, StepSize::Small),
+        came(2, 1.0, CandidateResult::Right(1.2), None),
+        came(3, 2.0, CandidateResult::Wrong, Some((Reason::Output, "differs by <3>".to_owned()))),
+        came(4, 3.0, CandidateResult::Right(1.5), None),
+        JournalEntry::Confirmed(unsure),
+        JournalEntry::Confirmed(ConfirmationMade {
             seconds: 40.0,
             change,
             speedup: Some(speedup),
@@ -91,7 +102,7 @@ fn entries() -> Vec<Entry> {
             notes: vec!["no <checker> on this machine".to_owned()],
             stages: vec![("load".to_owned(), 0.5)],
         }),
-        Entry::Ended(ended),
+        JournalEntry::Ended(ended),
     ]
 }
 
@@ -144,7 +155,7 @@ fn the_page_has_everything_in_it_and_escapes_what_it_shows() {
 fn a_report_says_where_in_a_pool_each_was_judged_and_what_took_long() {
     let mut entries = entries();
     for (at, number) in [(5, "0"), (6, "1"), (7, "0")] {
-        let Entry::Came(came) = &mut entries[at] else { panic!() };
+        let JournalEntry::Judged(came) = &mut entries[at] else { panic!() };
         let (gpu, node, number) = ("Test GPU".to_owned(), "box (10.0.0.5)".to_owned(), number.to_owned());
         came.judged_on = Some(JudgedOn { gpu, node, number });
         came.stages = vec![("compile".to_owned(), at as f64), ("time".to_owned(), 0.25)];
@@ -173,32 +184,32 @@ fn a_run_that_was_stopped_says_how_to_go_on() {
 fn a_report_that_grows_says_what_has_changed() {
     let mut report = Report::new("k-1".to_owned());
     let changed: Vec<_> = entries().iter().map(|entry| report.note(entry)).collect();
-    let candidate = |place| Some(Changed::Candidate(place));
+    let candidate = |place| Some(ReportChange::Candidate(place));
     let made = [candidate(0), candidate(1), candidate(2), candidate(3)];
     let told = [candidate(0), candidate(1), candidate(2)];
-    let ends = [Some(Changed::Confirmed), Some(Changed::Confirmed), Some(Changed::Ended)];
-    assert_eq!(changed, [&[Some(Changed::All)], &made[..], &told, &ends].concat());
+    let ends = [Some(ReportChange::Confirmed), Some(ReportChange::Confirmed), Some(ReportChange::Ended)];
+    assert_eq!(changed, [&[Some(ReportChange::All)], &made[..], &told, &ends].concat());
     assert_eq!(report, Report::from_entries("k-1".to_owned(), &entries()));
-    assert_eq!(report.note(&Entry::GivenUp { id: 5 }), None);
-    assert_eq!(report.note(&came(99, 1.0, Fate::Wrong, None)), None);
+    assert_eq!(report.note(&JournalEntry::GivenUp { id: 5 }), None);
+    assert_eq!(report.note(&came(99, 1.0, CandidateResult::Wrong, None)), None);
 }
 
 #[test]
 fn a_candidate_has_its_diff_and_its_times() {
     let mut entries = entries();
-    let Entry::Made(made) = &mut entries[1] else { panic!() };
+    let JournalEntry::Made(made) = &mut entries[1] else { panic!() };
     made.text = "a = 128\nb = 1\n".to_owned();
-    let Entry::Came(came) = &mut entries[5] else { panic!() };
+    let JournalEntry::Judged(came) = &mut entries[5] else { panic!() };
     (came.times, came.calls) = (Some((0.3, 0.25)), vec![(0.3, 1.2)]);
     let detail = |id| Detail::from_entries("k-1".to_owned(), &entries, id);
     let first = detail(2).unwrap();
-    assert_eq!((first.tried.fate, first.tried.speedup, first.times), ("right", Some(1.2), Some((0.3, 0.25))));
+    assert_eq!((first.tried.result, first.tried.speedup, first.times), ("right", Some(1.2), Some((0.3, 0.25))));
     assert_eq!(first.calls, [CallTimes { call: "f(float32[8])".to_owned(), before_ms: 0.3, ratio: 1.2 }]);
     assert!(first.diff.ends_with("-a = 64\n+a = 128\n b = 1\n"), "{}", first.diff);
-    assert_eq!(detail(5).unwrap().tried.fate, "open");
+    assert_eq!(detail(5).unwrap().tried.result, "open");
     assert_eq!(detail(1), None);
 
-    let Entry::Made(made) = &mut entries[1] else { panic!() };
+    let JournalEntry::Made(made) = &mut entries[1] else { panic!() };
     made.text = "é = 1\n".repeat(20_000);
     let long = Detail::from_entries("k-1".to_owned(), &entries, 2).unwrap().diff;
     assert!(long.len() < 70_000 && long.ends_with("+é = 1\n… the rest is not shown\n"));

@@ -1,19 +1,19 @@
 //! Rewrites a grid so that it depends on the tile sizes of the chosen configuration.
 
 use model::kernel::ast::{Expr, ExprKind};
-use model::kernel::{Host, Launch};
+use model::kernel::{HostFunction, Launch};
 use model::syntax::Span;
 use rules::Edit;
 
 use super::kind::Tiles;
-use super::numbers::Number;
+use super::numbers::LaunchNumber;
+use crate::grid_tiles::{Tied, tied};
 use crate::launched::innermost;
-use crate::tied::{Tied, tied};
 use crate::written::{grid_of, is_settled, is_steady, is_used_once, word_count};
 use crate::{Subject, fresh};
 
 /// What a grid says.
-pub(super) struct Grid {
+pub(super) struct TiledGrid {
     /// The tiles that each axis is counted by.
     pub(super) axes: Vec<Tiles>,
     pub(super) edits: Vec<Edit>,
@@ -23,14 +23,14 @@ pub(super) struct Grid {
 
 /// How a grid names tiles.
 struct Reader<'a> {
-    tiles: &'a [Number<'a>],
+    tiles: &'a [LaunchNumber<'a>],
     tied: Vec<Tied>,
     /// What the parameter of the grid is called, if it is a function.
     meta: Option<&'a str>,
 }
 
 /// A number in the grid that is to be another expression.
-struct Place {
+struct GridNumber {
     tile: usize,
     span: Span,
     /// ` - 1` where one less stands there.
@@ -38,8 +38,13 @@ struct Place {
     is_named: bool,
 }
 
-impl Grid {
-    pub(super) fn of(subject: &Subject<'_>, launch: &Launch, host: &Host, tiles: &[Number<'_>]) -> Option<Self> {
+impl TiledGrid {
+    pub(super) fn of(
+        subject: &Subject<'_>,
+        launch: &Launch,
+        host: &HostFunction,
+        tiles: &[LaunchNumber<'_>],
+    ) -> Option<Self> {
         let (module, text) = (&subject.candidate.module, subject.candidate.text.as_str());
         // Without tiles nothing changes there.
         if tiles.is_empty() {
@@ -60,7 +65,7 @@ impl Grid {
         for part in parts {
             let before = places.len();
             reader.places(part, &mut places)?;
-            axes.push(places[before..].iter().fold(0, |all, place: &Place| all | 1 << place.tile));
+            axes.push(places[before..].iter().fold(0, |all, place: &GridNumber| all | 1 << place.tile));
         }
         let named =
             (0..tiles.len()).map(|tile| places.iter().filter(|place| place.tile == tile && place.is_named).count());
@@ -85,7 +90,7 @@ impl Grid {
 }
 
 /// Whether a grid says the same when the kernel is launched.
-fn is_late(text: &str, host: &Host, launch: &Launch, grid: &Expr) -> bool {
+fn is_late(text: &str, host: &HostFunction, launch: &Launch, grid: &Expr) -> bool {
     let Some(name) = launch.grid.as_name() else { return true };
     let words = text.get(host.span.start..host.span.end).map(|text| word_count(text, name));
     let statement = innermost(host, grid.span);
@@ -96,7 +101,7 @@ fn is_late(text: &str, host: &Host, launch: &Launch, grid: &Expr) -> bool {
 
 impl Reader<'_> {
     /// Notes the numbers of tiles in a part of the grid; `None` where one of them does not count tiles.
-    fn places(&self, expr: &Expr, found: &mut Vec<Place>) -> Option<()> {
+    fn places(&self, expr: &Expr, found: &mut Vec<GridNumber>) -> Option<()> {
         if self.place(expr).is_some() {
             return None;
         }
@@ -126,12 +131,12 @@ impl Reader<'_> {
     }
 
     /// `n` of `(n + 63) // 64` or `(n + B - 1) // B`, and all places there.
-    fn rounded<'e>(&self, sum: &'e Expr, by: Place) -> Option<(&'e Expr, Vec<Place>)> {
+    fn rounded<'e>(&self, sum: &'e Expr, by: GridNumber) -> Option<(&'e Expr, Vec<GridNumber>)> {
         let ExprKind::Binary { op, left, right } = &sum.kind else { return None };
-        let is_same = |place: &Place| place.tile == by.tile;
+        let is_same = |place: &GridNumber| place.tile == by.tile;
         if op == "+" {
             if self.tied[by.tile].less.contains(&right.span) {
-                let less = Place { tile: by.tile, span: right.span, less: " - 1", is_named: false };
+                let less = GridNumber { tile: by.tile, span: right.span, less: " - 1", is_named: false };
                 return Some((left, vec![less, by]));
             }
             // `n + (B - 1)`
@@ -146,12 +151,12 @@ impl Reader<'_> {
     }
 
     /// Which tile an expression is, if any.
-    fn place(&self, expr: &Expr) -> Option<Place> {
-        let named = |tile: &Number<'_>| tile.bound.is_some() && tile.bound == expr.as_name();
+    fn place(&self, expr: &Expr) -> Option<GridNumber> {
+        let named = |tile: &LaunchNumber<'_>| tile.bound.is_some() && tile.bound == expr.as_name();
         if let Some(tile) = self.tiles.iter().position(named) {
-            return Some(Place { tile, span: expr.span, less: "", is_named: true });
+            return Some(GridNumber { tile, span: expr.span, less: "", is_named: true });
         }
-        let of = |tile: usize| Place { tile, span: expr.span, less: "", is_named: false };
+        let of = |tile: usize| GridNumber { tile, span: expr.span, less: "", is_named: false };
         if let Some(tile) = self.tied.iter().position(|tied| tied.whole.contains(&expr.span)) {
             return Some(of(tile));
         }
@@ -162,7 +167,7 @@ impl Reader<'_> {
     }
 
     /// `meta["B"]`; `None` where that stands there already.
-    fn written(&self, place: &Place, meta: &str) -> Option<String> {
+    fn written(&self, place: &GridNumber, meta: &str) -> Option<String> {
         let is_number = place.is_named
             || self.tied[place.tile].whole.contains(&place.span)
             || self.tied[place.tile].less.contains(&place.span);

@@ -1,7 +1,7 @@
 //! Configurations near the current one.
 
 use super::kind::Tiles;
-use super::numbers::Numbers;
+use super::numbers::LaunchNumbers;
 
 /// So many are written at most.
 const MOST: usize = 6;
@@ -18,21 +18,21 @@ const ELEMENTS: i64 = 1 << 20;
 
 /// The numbers of one configuration.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Setting {
+pub(super) struct ConfigNumbers {
     tiles: Vec<i64>,
     warps: i64,
 }
 
 /// The present configuration, and neighbours of it that may be faster somewhere. `of_grid` are the tiles that programs are counted by.
-pub(super) fn neighbours(numbers: &Numbers<'_>, of_grid: Tiles, may_grow: Tiles) -> Vec<Setting> {
+pub(super) fn neighbours(numbers: &LaunchNumbers<'_>, of_grid: Tiles, may_grow: Tiles) -> Vec<ConfigNumbers> {
     let tiles: Vec<i64> = numbers.tiles.iter().map(|tile| tile.value).collect();
-    let present = Setting { tiles, warps: numbers.warps.as_ref().map_or(WARPS, |warps| warps.value) };
-    let elements = |setting: &Setting, tiles: Tiles| {
+    let present = ConfigNumbers { tiles, warps: numbers.warps.as_ref().map_or(WARPS, |warps| warps.value) };
+    let elements = |setting: &ConfigNumbers, tiles: Tiles| {
         let of = setting.tiles.iter().enumerate().filter(|(at, _)| tiles & 1 << at != 0);
         of.fold(1_i64, |all, (_, tile)| all.saturating_mul(*tile))
     };
     let own = if of_grid == 0 { Tiles::MAX } else { of_grid };
-    let is_fit = |setting: &Setting| {
+    let is_fit = |setting: &ConfigNumbers| {
         let per_warp = elements(setting, own) / setting.warps.max(1);
         KNOWN_WARPS.contains(&setting.warps)
             && (setting.tiles.is_empty() || PER_WARP.contains(&per_warp))
@@ -43,13 +43,13 @@ pub(super) fn neighbours(numbers: &Numbers<'_>, of_grid: Tiles, may_grow: Tiles)
         return Vec::new();
     }
     let mut all = vec![present.clone()];
-    let mut add = |setting: Setting| {
+    let mut add = |setting: ConfigNumbers| {
         if is_fit(&setting) && !all.contains(&setting) && all.len() < MOST {
             all.push(setting);
         }
     };
     let turned = |at: usize, tile: i64, warps: i64| {
-        let mut setting = Setting { warps, ..present.clone() };
+        let mut setting = ConfigNumbers { warps, ..present.clone() };
         setting.tiles[at] = tile;
         setting
     };
@@ -63,14 +63,14 @@ pub(super) fn neighbours(numbers: &Numbers<'_>, of_grid: Tiles, may_grow: Tiles)
         add(turned(at, tile / 2, present.warps));
     }
     for warps in [present.warps * 2, present.warps / 2] {
-        add(Setting { warps, ..present.clone() });
+        add(ConfigNumbers { warps, ..present.clone() });
     }
     all
 }
 
-impl Setting {
+impl ConfigNumbers {
     /// `triton.Config({"B": 64}, num_warps=4)`
-    pub(super) fn written(&self, triton: &str, numbers: &Numbers<'_>) -> String {
+    pub(super) fn written(&self, triton: &str, numbers: &LaunchNumbers<'_>) -> String {
         let tiles = numbers.tiles.iter().zip(&self.tiles).map(|(tile, value)| format!("\"{}\": {value}", tile.name));
         let tiles = tiles.collect::<Vec<_>>().join(", ");
         let stages =

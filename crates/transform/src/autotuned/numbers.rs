@@ -1,7 +1,7 @@
 //! The numbers that a launch passes, which move to the configurations.
 
 use model::kernel::ast::{Arg, Expr, ExprKind, Stmt, StmtKind, has_star, walk_expressions};
-use model::kernel::{Host, Launch};
+use model::kernel::{HostFunction, Launch};
 use model::syntax::Span;
 use rules::Edit;
 
@@ -17,7 +17,7 @@ const LEAST: i64 = 16;
 
 /// A number of the launch that goes into configurations.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Number<'a> {
+pub(super) struct LaunchNumber<'a> {
     pub(super) name: &'a str,
     pub(super) value: i64,
     /// The name that the host has for it.
@@ -27,15 +27,15 @@ pub(super) struct Number<'a> {
 }
 
 /// What the only launch of a kernel passes.
-pub(super) struct Numbers<'a> {
-    pub(super) tiles: Vec<Number<'a>>,
-    pub(super) warps: Option<Number<'a>>,
-    pub(super) stages: Option<Number<'a>>,
+pub(super) struct LaunchNumbers<'a> {
+    pub(super) tiles: Vec<LaunchNumber<'a>>,
+    pub(super) warps: Option<LaunchNumber<'a>>,
+    pub(super) stages: Option<LaunchNumber<'a>>,
 }
 
-impl<'a> Numbers<'a> {
+impl<'a> LaunchNumbers<'a> {
     /// `None` where the launch passes what is not understood.
-    pub(super) fn of(subject: &'a Subject<'a>, launch: &'a Launch, host: &'a Host) -> Option<Self> {
+    pub(super) fn of(subject: &'a Subject<'a>, launch: &'a Launch, host: &'a HostFunction) -> Option<Self> {
         let kernel = subject.kernel;
         let is_known = |arg: &Arg| {
             let Some((name, _)) = &arg.keyword else { return true };
@@ -58,7 +58,7 @@ impl<'a> Numbers<'a> {
         Some(Self { tiles, warps: option("num_warps")?, stages: option("num_stages")? })
     }
 
-    pub(super) fn all(&self) -> impl Iterator<Item = &Number<'a>> {
+    pub(super) fn all(&self) -> impl Iterator<Item = &LaunchNumber<'a>> {
         self.tiles.iter().chain(&self.warps).chain(&self.stages)
     }
 
@@ -67,8 +67,8 @@ impl<'a> Numbers<'a> {
         &self,
         subject: &Subject<'_>,
         launch: &Launch,
-        host: &Host,
-        seen: impl Fn(&Number<'a>) -> usize,
+        host: &HostFunction,
+        seen: impl Fn(&LaunchNumber<'a>) -> usize,
     ) -> Option<Vec<Edit>> {
         let text = subject.candidate.text.as_str();
         let mut edits = self.without(subject, launch)?;
@@ -144,21 +144,21 @@ fn is_tile(subject: &Subject<'_>, param: &str) -> bool {
 }
 
 /// A number that stands in the launch, or that a name of the host stands for.
-fn number<'a>(launch: &'a Launch, host: &'a Host, name: &'a str, arg: &'a Arg) -> Option<Number<'a>> {
+fn number<'a>(launch: &'a Launch, host: &'a HostFunction, name: &'a str, arg: &'a Arg) -> Option<LaunchNumber<'a>> {
     let at = launch.args.iter().position(|other| other.span == arg.span)?;
     let int = |expr: &Expr| i64::try_from(expr.as_int()?).ok();
     if let Some(value) = int(&arg.value) {
-        return Some(Number { name, value, bound: None, at });
+        return Some(LaunchNumber { name, value, bound: None, at });
     }
     let bound = arg.value.as_name().filter(|name| !host.params.iter().any(|param| param == name))?;
     let value = int(only_value(&host.body, bound)?)?;
     // A statement that may not be run binds it for others.
     let is_first = host.body.iter().any(|stmt| stmt.targets().iter().any(|target| target.mentions(bound)));
-    (is_first && innermost(host, arg.span).is_some()).then_some(Number { name, value, bound: Some(bound), at })
+    (is_first && innermost(host, arg.span).is_some()).then_some(LaunchNumber { name, value, bound: Some(bound), at })
 }
 
 /// How often a name stands in quotes, as in `meta["B"]`.
-fn quoted(host: &Host, name: &str) -> usize {
+fn quoted(host: &HostFunction, name: &str) -> usize {
     let mut count = 0;
     walk_expressions(&host.body, &mut |expr| {
         count += usize::from(matches!(&expr.kind, ExprKind::Str(text) if text == name));

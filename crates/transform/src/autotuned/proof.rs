@@ -34,7 +34,7 @@ const EITHER: [&str; 4] = ["min", "max", "minimum", "maximum"];
 
 /// What was found out.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Found {
+pub(super) struct TileProof {
     /// The tiles that may be larger: all that lies beyond sizes is masked.
     pub(super) may_grow: Tiles,
     /// The parameters that tell sizes.
@@ -61,17 +61,17 @@ pub(super) struct Proof<'a> {
     depth: usize,
     /// Whether what is looked at next is added to something, or the most of both is taken.
     is_joined: bool,
-    found: Found,
+    found: TileProof,
 }
 
 /// What such a kernel tells; `None` where it may do something else.
-pub(super) fn prove<'a>(subject: &'a Subject<'a>, tiles: &'a [&'a str], axes: &'a [Tiles]) -> Option<Found> {
+pub(super) fn prove<'a>(subject: &'a Subject<'a>, tiles: &'a [&'a str], axes: &'a [Tiles]) -> Option<TileProof> {
     let kernel = subject.kernel;
     let known = pointers(&subject.candidate.module, kernel);
     let bits = kernel.params.iter().enumerate().filter(|(_, param)| known.contains(param.name.as_str()));
     let pointers = bits.filter(|(at, _)| *at < 64).fold(0, |all, (at, _)| all | 1 << at);
     let of_grid = axes.iter().fold(0, |all, axis| all | axis);
-    let (names, found) = (BTreeMap::new(), Found { may_grow: Tiles::MAX, ..Found::default() });
+    let (names, found) = (BTreeMap::new(), TileProof { may_grow: Tiles::MAX, ..TileProof::default() });
     let (open, counted, depth, is_joined) = (0, 0, 0, false);
     let mut proof = Proof { subject, tiles, axes, of_grid, pointers, names, open, counted, depth, is_joined, found };
     proof.block(&kernel.body)?;

@@ -8,7 +8,7 @@ fn turned(text: &str) -> Option<String> {
     let candidate = Candidate::original(text);
     let workload = Workload { entry: "run".to_owned(), ..Workload::default() };
     let subject = Subject::new(&candidate, text, "kernel", &workload).unwrap();
-    let mut turns = Autotuned.turns(&subject, &mut Chance::new(1));
+    let mut turns = Autotuned.turns(&subject, &mut Rng::new(1));
     assert!(turns.len() < 2);
     let turn = turns.pop()?;
     assert!(subject.is_changed_by(&turn), "others pass numbers to it");
@@ -290,7 +290,7 @@ fn a_launch_by_itself_has_no_tuner() {
     let candidate = Candidate::original(ADD);
     let workload = Workload { entry: "run".to_owned(), ..Workload::default() };
     let mut subject = Subject::new(&candidate, ADD, "kernel", &workload).unwrap();
-    let alone = Workload { source: Source::Launch, ..workload.clone() };
+    let alone = Workload { source: WorkloadSource::Launch, ..workload.clone() };
     subject.workload = &alone;
-    assert!(Autotuned.turns(&subject, &mut Chance::new(1)).is_empty());
+    assert!(Autotuned.turns(&subject, &mut Rng::new(1)).is_empty());
 }

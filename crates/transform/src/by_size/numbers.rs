@@ -1,6 +1,6 @@
 //! Merges versions that differ only in numbers of the launch: each number becomes a choice by the size.
 
-use model::kernel::Host;
+use model::kernel::HostFunction;
 use model::syntax::{Span, normal_form};
 use protocol::Workload;
 use rules::{Edit, apply_edits};
@@ -8,7 +8,7 @@ use rules::{Edit, apply_edits};
 use super::Two;
 use crate::Subject;
 use crate::candidate::Candidate;
-use crate::knobs::{Knob, write};
+use crate::launch_params::{Knob, write};
 
 impl Two<'_> {
     /// `BLOCK = 64 if n <= 1024 else 512`; `None` where the versions differ in more, or a number stands where the size is not known.
@@ -46,7 +46,7 @@ impl Two<'_> {
 
     /// Whether the size is known at a place, in a statement of the function that launches.
     fn is_fit(&self, kept: &Candidate, span: Span) -> bool {
-        let holds = |host: &&Host| host.body.iter().any(|stmt| stmt.span.contains(span));
+        let holds = |host: &&HostFunction| host.body.iter().any(|stmt| stmt.span.contains(span));
         let mut hosts = kept.module.hosts.iter().filter(holds);
         let host = hosts.next().filter(|_| hosts.next().is_none());
         host.is_some_and(|host| self.size.is_known(host, span.start))

@@ -1,8 +1,8 @@
 //! Sizes that differ between calls, as expressions of the function that launches.
 
 use model::kernel::ast::{Expr, ExprKind, Stmt, StmtKind, argument};
-use model::kernel::{Host, Launch, Module};
-use protocol::{TensorSpec, Value, Workload};
+use model::kernel::{HostFunction, Launch, Module};
+use protocol::{ArgumentValue, TensorSpec, Workload};
 
 use crate::candidate::Candidate;
 use crate::launched::called_with;
@@ -64,7 +64,7 @@ pub fn sizes(original: &Candidate, kernels: &[String], calls: &[Workload]) -> Ve
     sizes
 }
 
-fn host_of<'a>(module: &'a Module, launch: &Launch) -> Option<&'a Host> {
+fn host_of<'a>(module: &'a Module, launch: &Launch) -> Option<&'a HostFunction> {
     launch.host.filter(|_| !launch.has_error).map(|host| &module.hosts[host])
 }
 
@@ -79,7 +79,7 @@ fn arguments<'a>(module: &'a Module, kernel: &str, launch: &'a Launch) -> Vec<(&
     passed.collect()
 }
 
-fn size(text: &str, expr: &Expr, host: &Host, values: impl Iterator<Item = Option<i64>>) -> Option<Size> {
+fn size(text: &str, expr: &Expr, host: &HostFunction, values: impl Iterator<Item = Option<i64>>) -> Option<Size> {
     // How a tensor lies in memory is another question.
     if is_stride(host, expr, DEPTH) || text.contains('\n') {
         return None;
@@ -90,7 +90,7 @@ fn size(text: &str, expr: &Expr, host: &Host, values: impl Iterator<Item = Optio
     Some(Size { text, values: values.collect::<Option<_>>()?, host, names, param: None })
 }
 
-fn is_stride(host: &Host, expr: &Expr, depth: usize) -> bool {
+fn is_stride(host: &HostFunction, expr: &Expr, depth: usize) -> bool {
     let mut found = false;
     expr.walk(&mut |part| {
         found |= matches!(&part.kind, ExprKind::Attribute { name, .. } if name == "stride");
@@ -106,32 +106,32 @@ fn is_stride(host: &Host, expr: &Expr, depth: usize) -> bool {
 fn recorded(call: &Workload, kernel: &str, param: &str) -> Option<i64> {
     let of_kernel = call.launches.iter().filter(|launch| launch.kernel == kernel);
     let mut given = of_kernel.map(|launch| launch.arguments.iter().find(|(name, _)| name == param).map(|(_, it)| it));
-    let Some(Some(Value::Int(first))) = given.next() else { return None };
-    given.all(|other| other == Some(&Value::Int(*first))).then_some(*first)
+    let Some(Some(ArgumentValue::Int(first))) = given.next() else { return None };
+    given.all(|other| other == Some(&ArgumentValue::Int(*first))).then_some(*first)
 }
 
 /// The call, where it is one of the function itself.
-fn of_host<'a>(host: &Host, call: &'a Workload) -> Option<&'a Workload> {
+fn of_host<'a>(host: &HostFunction, call: &'a Workload) -> Option<&'a Workload> {
     (call.entry == host.qualname).then_some(call)
 }
 
 /// A tensor that a call passes, where its name means nothing of another shape later on.
-fn of_tensor<'a>(host: &Host, call: &'a Workload, name: &str) -> Option<&'a TensorSpec> {
+fn of_tensor<'a>(host: &HostFunction, call: &'a Workload, name: &str) -> Option<&'a TensorSpec> {
     match called_with(host, of_host(host, call)?, name)? {
-        Value::Tensor(spec) if keeps_shape(host, name) => Some(spec),
+        ArgumentValue::Tensor(spec) if keeps_shape(host, name) => Some(spec),
         _ => None,
     }
 }
 
 /// The tensors that are passed, each with the number of its dimensions.
-fn shapes(host: &Host, calls: &[Workload]) -> Vec<(String, usize)> {
+fn shapes(host: &HostFunction, calls: &[Workload]) -> Vec<(String, usize)> {
     let Some(first) = calls.first() else { return Vec::new() };
     let of = |name: &String| Some((name.clone(), of_tensor(host, first, name)?.shape.len()));
     host.params.iter().filter_map(of).collect()
 }
 
 /// Whether all that is assigned to a name is `name.contiguous()`.
-fn keeps_shape(host: &Host, name: &str) -> bool {
+fn keeps_shape(host: &HostFunction, name: &str) -> bool {
     let all = bindings(&host.body, name);
     let is_itself = |stmt: &&Stmt| assigned(stmt, name).and_then(contiguous).and_then(Expr::as_name) == Some(name);
     all.iter().all(is_itself)
@@ -147,7 +147,7 @@ fn contiguous(expr: &Expr) -> Option<&Expr> {
 
 /// What expressions of a function are in a call of it.
 struct Values<'a> {
-    host: &'a Host,
+    host: &'a HostFunction,
     call: &'a Workload,
 }
 
@@ -188,7 +188,7 @@ impl Values<'_> {
         let all = bindings(&self.host.body, name);
         let [only] = all.as_slice() else {
             let value = called_with(self.host, self.call, name).filter(|_| all.is_empty())?;
-            return if let Value::Int(value) = value { Some(*value) } else { None };
+            return if let ArgumentValue::Int(value) = value { Some(*value) } else { None };
         };
         if let Some(value) = assigned(only, name) {
             return self.of(value, depth);
@@ -225,7 +225,7 @@ fn dimension(shape: &[i64], at: &Expr) -> Option<i64> {
 
 impl Size {
     /// Whether it is what it is in a launch, at a place of the function.
-    pub(super) fn is_known(&self, host: &Host, at: usize) -> bool {
+    pub(super) fn is_known(&self, host: &HostFunction, at: usize) -> bool {
         let is_known = |name: &String| match bindings(&host.body, name).as_slice() {
             [] => true,
             _ if host.params.contains(name) => keeps_shape(host, name),

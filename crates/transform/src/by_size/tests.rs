@@ -1,4 +1,4 @@
-use protocol::{LaunchRecord, TensorSpec, Value, Workload};
+use protocol::{ArgumentValue, LaunchRecord, TensorSpec, Workload};
 
 use super::*;
 
@@ -23,7 +23,7 @@ def run(x):
 
 fn call(shape: [i64; 2]) -> Workload {
     let spec = TensorSpec { shape: shape.to_vec(), ..TensorSpec::default() };
-    Workload { entry: "run".to_owned(), args: vec![Value::Tensor(spec)], count: 1, ..Workload::default() }
+    Workload { entry: "run".to_owned(), args: vec![ArgumentValue::Tensor(spec)], count: 1, ..Workload::default() }
 }
 
 fn calls() -> Vec<Workload> {
@@ -57,8 +57,8 @@ fn sizes_are_what_launches_pass_and_tensors_have() {
     assert_eq!(shown(&viewed, &calls()), []);
     let mut recorded = calls();
     for call in &mut recorded {
-        let Value::Tensor(spec) = &call.args[0] else { panic!() };
-        let arguments = vec![("n_cols".to_owned(), Value::Int(spec.shape[1]))];
+        let ArgumentValue::Tensor(spec) = &call.args[0] else { panic!() };
+        let arguments = vec![("n_cols".to_owned(), ArgumentValue::Int(spec.shape[1]))];
         call.launches = vec![LaunchRecord { kernel: "k".to_owned(), arguments, ..LaunchRecord::default() }];
     }
     assert_eq!(shown(&viewed, &recorded), [known("n_cols")]);

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use model::kernel::ast::Stmt;
-use model::kernel::{Host, Kernel};
+use model::kernel::{HostFunction, Kernel};
 use model::syntax::{Source, Span, node_span};
 use rules::{Edit, apply_edits};
 
@@ -78,9 +78,9 @@ impl<'a> Two<'a> {
     }
 
     /// The statements in which the functions differ, under the condition.
-    fn branches(&self, (host, other): (&Host, &Host), renamed: &[(&str, String)]) -> Option<Edit> {
+    fn branches(&self, (host, other): (&HostFunction, &HostFunction), renamed: &[(&str, String)]) -> Option<Edit> {
         let (kept, from) = self.kept_and_other();
-        let texts = |of: &'a Candidate, host: &Host| -> Option<Vec<&'a str>> {
+        let texts = |of: &'a Candidate, host: &HostFunction| -> Option<Vec<&'a str>> {
             host.body.iter().map(|stmt| of.text.get(stmt.span.start..stmt.span.end)).collect()
         };
         let (a, b) = (texts(kept, host)?, texts(from, other)?);
@@ -164,13 +164,17 @@ fn take_callers<'a>(other: &'a Candidate, kernels: &mut BTreeSet<&'a str>) {
 }
 
 /// The function that decides, in both versions: the only one that launches the kernels, or that differs.
-fn hosts<'a>(kept: &'a Candidate, other: &'a Candidate, extra: &Extra<'_>) -> Option<(&'a Host, &'a Host)> {
+fn hosts<'a>(
+    kept: &'a Candidate,
+    other: &'a Candidate,
+    extra: &Extra<'_>,
+) -> Option<(&'a HostFunction, &'a HostFunction)> {
     let launches = extra.kernels.iter().flat_map(|name| other.module.launches_of(name));
     let mut of: BTreeSet<usize> = launches.map(|launch| launch.host).collect::<Option<_>>()?;
     if let Some(item) = extra.host {
         let within = other.module.hosts.iter().enumerate().filter(|(_, host)| item.span.contains(host.span));
-        let text = |of: &'a Candidate, host: &Host| of.text.get(host.span.start..host.span.end);
-        let differs = |host: &Host| {
+        let text = |of: &'a Candidate, host: &HostFunction| of.text.get(host.span.start..host.span.end);
+        let differs = |host: &HostFunction| {
             let mut same = kept.module.hosts.iter().filter(|one| one.qualname == host.qualname);
             !same.any(|one| text(kept, one) == text(other, host))
         };
@@ -188,7 +192,7 @@ fn holding<'a>(items: &[Item<'a>], span: Span) -> Option<Item<'a>> {
 }
 
 /// What stands around the body of a function.
-fn frame<'a>(text: &'a str, around: Span, host: &Host) -> Option<(&'a str, &'a str)> {
+fn frame<'a>(text: &'a str, around: Span, host: &HostFunction) -> Option<(&'a str, &'a str)> {
     let (first, last) = (host.body.first()?, host.body.last()?);
     Some((text.get(around.start..first.span.start)?, text.get(last.span.end..around.end)?))
 }

@@ -2,9 +2,9 @@
 
 use model::analysis::types::index::Poly;
 use model::kernel::ast::{Arg, Expr, ExprKind};
-use model::kernel::{Binding, Launch};
+use model::kernel::{GlobalBinding, Launch};
 use model::syntax::Span;
-use protocol::Value;
+use protocol::ArgumentValue;
 use rules::Edit;
 
 use super::Loaded;
@@ -27,7 +27,8 @@ impl<'a> Host<'a> {
     pub(super) fn of(subject: &'a Subject<'a>) -> Option<Self> {
         let module = &subject.candidate.module;
         let launch = only_launch(subject)?;
-        let is_torch = |(_, binding): &(&String, &Binding)| **binding == Binding::Import("torch".to_owned());
+        let is_torch =
+            |(_, binding): &(&String, &GlobalBinding)| **binding == GlobalBinding::Import("torch".to_owned());
         let torch = module.bindings.iter().find(is_torch).map(|(name, _)| name.clone())?;
         let triton = module.imports.aliases_of("triton").into_iter().next()?;
         Some(Self { subject, launch, passed: passed(subject, launch), torch, triton })
@@ -55,7 +56,7 @@ impl<'a> Host<'a> {
     fn was_one(&self, name: &str) -> bool {
         let of_kernel = self.subject.records();
         let mut values = of_kernel.flat_map(|launch| &launch.arguments).filter(|(param, _)| param == name).peekable();
-        values.peek().is_some() && values.all(|(_, value)| *value == Value::Int(1))
+        values.peek().is_some() && values.all(|(_, value)| *value == ArgumentValue::Int(1))
     }
 
     /// `x.stride(1)`, `x.stride(-1)`

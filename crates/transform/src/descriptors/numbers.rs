@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use model::analysis::types::Facts;
+use model::analysis::types::KernelAnalysis;
 use model::kernel::ast::{Expr, ExprKind, Stmt, StmtKind, walk_statements};
 use model::kernel::{Kernel, Module, Param};
 
@@ -64,7 +64,7 @@ impl<'a> Numbers<'a> {
     }
 
     /// What the kernel computes whatever launches pass, where such numbers are passed to it.
-    pub(super) fn facts(&self, subject: &Subject<'_>) -> Option<Facts> {
+    pub(super) fn facts(&self, subject: &Subject<'_>) -> Option<KernelAnalysis> {
         let mut module = subject.candidate.module.clone();
         let kernel = module.kernels.iter_mut().find(|kernel| kernel.name == subject.kernel.name)?;
         let first = kernel.params.first()?.clone();

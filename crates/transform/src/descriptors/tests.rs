@@ -1,5 +1,5 @@
-use model::api::{Target, Version};
-use protocol::{LaunchRecord, Value, Workload};
+use model::api::{TritonTarget, Version};
+use protocol::{ArgumentValue, LaunchRecord, Workload};
 use rules::apply_edits;
 
 use super::*;
@@ -7,18 +7,18 @@ use crate::candidate::Candidate;
 
 const OLD: Version = Version { major: 3, minor: 1, patch: 0 };
 
-fn turned(text: &str, target: Target, arguments: &[(&str, i64)]) -> Option<String> {
+fn turned(text: &str, target: TritonTarget, arguments: &[(&str, i64)]) -> Option<String> {
     let candidate = Candidate::original(text);
-    let arguments = arguments.iter().map(|(name, value)| ((*name).to_owned(), Value::Int(*value))).collect();
+    let arguments = arguments.iter().map(|(name, value)| ((*name).to_owned(), ArgumentValue::Int(*value))).collect();
     let launch = LaunchRecord { kernel: "k".to_owned(), arguments, ..LaunchRecord::default() };
     let workload = Workload { entry: "run".to_owned(), launches: vec![launch], ..Workload::default() };
     let subject = Subject::new(&candidate, text, "k", &workload).unwrap().with_target(target);
-    let turns = Descriptors.turns(&subject, &mut Chance::new(1));
+    let turns = Descriptors.turns(&subject, &mut Rng::new(1));
     turns.first().map(|turn| apply_edits(text, &turn.edits))
 }
 
 fn rewritten(text: &str) -> Option<String> {
-    turned(text, Target::newest(), &[])
+    turned(text, TritonTarget::newest(), &[])
 }
 
 /// Pointers that move along `a`, and rows of `b` that lie along the second axis of the product.
@@ -102,7 +102,7 @@ def k(a_ptr, b_ptr, c_ptr, M, N, K, stride_m, stride_k, BM: tl.constexpr, BN: tl
 
 #[test]
 fn which_axis_is_contiguous_is_seen_from_the_recorded_call() {
-    let new = turned(PRODUCT, Target::newest(), &[("stride_m", 1), ("stride_k", 512)]).unwrap();
+    let new = turned(PRODUCT, TritonTarget::newest(), &[("stride_m", 1), ("stride_k", 512)]).unwrap();
     assert!(new.contains("a_ptr, shape=[K, M], strides=[stride_k, 1], block_shape=[BK, BM]"), "{new}");
     assert!(new.contains("a = tl.trans(a_tiles.load([i * BK, m * BM]))"), "{new}");
     assert!(new.contains("and a.stride(1) * a.element_size() % 16 == 0\n        and a.stride(0) == 1\n"), "{new}");
@@ -159,7 +159,7 @@ fn kernels_without_products_and_other_surroundings_are_left_alone() {
         assert_eq!(PRODUCT.matches(old).count(), 1, "{old}");
         assert_eq!(rewritten(&PRODUCT.replace(old, new)), None, "{new}");
     }
-    assert_eq!(turned(PRODUCT, Target::of(OLD), &[]), None, "that release has none");
+    assert_eq!(turned(PRODUCT, TritonTarget::of(OLD), &[]), None, "that release has none");
 }
 
 /// A product whose programs go in groups, and whose rows and columns begin anew behind the last.

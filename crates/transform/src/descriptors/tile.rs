@@ -1,8 +1,8 @@
 //! The tile of a matrix that a load reads, derived from its pointers and its mask.
 
-use model::analysis::types::Facts;
-use model::analysis::types::access::{Access, AccessKind, Mask};
-use model::analysis::types::index::{Atom, Condition, Index, Poly};
+use model::analysis::types::KernelAnalysis;
+use model::analysis::types::access::{AccessKind, Mask, MemoryAccess};
+use model::analysis::types::index::{Atom, Index, IndexComparison, Poly};
 use model::kernel::ast::{Expr, ExprKind, Stmt, StmtKind, walk_statements};
 
 use crate::Subject;
@@ -28,7 +28,12 @@ pub(super) struct Tile {
 }
 
 /// What a load brings, where its mask keeps to the bounds of a matrix and nothing else; `None` where that is not certain.
-pub(super) fn tile_of(subject: &Subject<'_>, facts: &Facts, access: &Access, load: &Expr) -> Option<Tile> {
+pub(super) fn tile_of(
+    subject: &Subject<'_>,
+    facts: &KernelAnalysis,
+    access: &MemoryAccess,
+    load: &Expr,
+) -> Option<Tile> {
     let is_plain = access.kind == AccessKind::Load && !access.is_block_pointer && !access.is_uncertain;
     let index = access.pointer.about.index().filter(|_| is_plain)?;
     let guard = match &access.mask {
@@ -40,7 +45,7 @@ pub(super) fn tile_of(subject: &Subject<'_>, facts: &Facts, access: &Access, loa
     let ([row], [column]) = (rows.as_slice(), columns.as_slice()) else { return None };
     let axes = [axis(facts, index, *row, guard)?, axis(facts, index, *column, guard)?];
     let lanes = [Atom::Lane(*row), Atom::Lane(*column)];
-    let is_of_one = |condition: &Condition| {
+    let is_of_one = |condition: &IndexComparison| {
         let has = |lane: &Atom| condition.left.has(lane) || condition.right.has(lane);
         has(&lanes[0]) != has(&lanes[1])
     };
@@ -56,7 +61,7 @@ pub(super) fn tile_of(subject: &Subject<'_>, facts: &Facts, access: &Access, loa
 }
 
 /// An axis by its `tl.arange` and the conditions on it.
-fn axis(facts: &Facts, index: &Index, lane: u32, guard: &[Condition]) -> Option<Axis> {
+fn axis(facts: &KernelAnalysis, index: &Index, lane: u32, guard: &[IndexComparison]) -> Option<Axis> {
     let known = facts.lanes.get(usize::try_from(lane).ok()?).filter(|known| known.start == Some(0))?;
     let size = Poly::of_dim(&known.size)?;
     let lane = Atom::Lane(lane);
@@ -71,7 +76,7 @@ fn axis(facts: &Facts, index: &Index, lane: u32, guard: &[Condition]) -> Option<
 }
 
 /// Where the lanes begin and what they stay below, by `start + lane < length`, in whatever form.
-fn bound(condition: &Condition, lane: &Atom) -> Option<(Poly, Poly)> {
+fn bound(condition: &IndexComparison, lane: &Atom) -> Option<(Poly, Poly)> {
     let (less, more) = match condition.op.as_ref() {
         "<" => (&condition.left, &condition.right),
         ">" => (&condition.right, &condition.left),
@@ -101,8 +106,8 @@ fn part(poly: &Poly, of: impl Fn(&Atom) -> bool) -> Option<Poly> {
 /// Whether pointers are where a tile is: at once, or by being moved in each round of a loop that counts from 0.
 fn goes_there(
     subject: &Subject<'_>,
-    facts: &Facts,
-    access: &Access,
+    facts: &KernelAnalysis,
+    access: &MemoryAccess,
     load: &Expr,
     pointer: &Poly,
     reached: &Poly,

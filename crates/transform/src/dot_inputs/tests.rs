@@ -15,8 +15,8 @@ fn turned(body: &str) -> Vec<(String, String)> {
     let candidate = Candidate::original(&text);
     let workload = Workload { entry: "run".to_owned(), ..Workload::default() };
     let subject = Subject::new(&candidate, &text, "k", &workload).unwrap();
-    let turns = DotInputs.turns(&subject, &mut Chance::new(1)).into_iter();
-    let body = |turn: &Turn| {
+    let turns = DotInputs.turns(&subject, &mut Rng::new(1)).into_iter();
+    let body = |turn: &Proposal| {
         let new = apply_edits(&text, &turn.edits);
         new.strip_prefix(HEAD).and_then(|new| new.strip_suffix(TAIL)).unwrap().to_owned()
     };

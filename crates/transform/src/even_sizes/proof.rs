@@ -40,11 +40,11 @@ enum Origin<'a> {
 }
 
 /// Sees a kernel and its launch.
-pub(super) struct Proof<'a> {
+pub(super) struct EvenSizesProof<'a> {
     subject: &'a Subject<'a>,
 }
 
-impl<'a> Proof<'a> {
+impl<'a> EvenSizesProof<'a> {
     pub(super) fn of(subject: &'a Subject<'a>) -> Self {
         Self { subject }
     }

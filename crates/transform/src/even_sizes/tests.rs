@@ -8,7 +8,7 @@ fn turned(text: &str, launches: Vec<LaunchRecord>) -> Vec<String> {
     let candidate = Candidate::original(text);
     let workload = Workload { entry: "run".to_owned(), launches, ..Workload::default() };
     let subject = Subject::new(&candidate, text, "k", &workload).unwrap();
-    let turns = EvenSizes.turns(&subject, &mut Chance::new(1));
+    let turns = EvenSizes.turns(&subject, &mut Rng::new(1));
     turns.iter().map(|turn| apply_edits(text, &turn.edits)).collect()
 }
 
@@ -116,7 +116,7 @@ fn rows_in_tiles_and_in_one_tile_are_told() {
 #[test]
 fn sizes_that_were_never_even_are_left_alone() {
     let launch = |n: i64| {
-        let arguments = vec![("n".to_owned(), Value::Int(n)), ("B".to_owned(), Value::Int(64))];
+        let arguments = vec![("n".to_owned(), ArgumentValue::Int(n)), ("B".to_owned(), ArgumentValue::Int(64))];
         LaunchRecord { kernel: "k".to_owned(), arguments, ..LaunchRecord::default() }
     };
     assert!(turned(ROWS, vec![launch(100)]).is_empty());

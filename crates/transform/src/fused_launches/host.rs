@@ -1,7 +1,7 @@
 //! The function that makes two launches: the arguments, and the memory that it allocates for them.
 
 use model::kernel::ast::{Call, Expr, ExprKind, Stmt, StmtKind, argument, walk_statements};
-use model::kernel::{Binding, Host, Launch, Module};
+use model::kernel::{GlobalBinding, HostFunction, Launch, Module};
 
 use super::form::Form;
 use crate::written::{assigned, bindings, certain, is_steady, only_value};
@@ -19,7 +19,7 @@ const DEPTH: usize = 4;
 #[derive(Clone, Copy)]
 pub(super) struct Around<'a> {
     pub(super) module: &'a Module,
-    pub(super) host: &'a Host,
+    pub(super) host: &'a HostFunction,
     pub(super) text: &'a str,
 }
 
@@ -37,7 +37,7 @@ impl<'a> Around<'a> {
         let call = value.as_call()?;
         let ExprKind::Attribute { value: from, name, .. } = &call.func.kind else { return None };
         let is_torch = from.as_name().is_some_and(
-            |name| matches!(self.module.bindings.get(name), Some(Binding::Import(path)) if path == "torch"),
+            |name| matches!(self.module.bindings.get(name), Some(GlobalBinding::Import(path)) if path == "torch"),
         );
         if is_torch && FUNCTIONS.contains(&name.as_str()) {
             let like = name.ends_with("_like").then(|| call.args.first().map(|arg| &arg.value));

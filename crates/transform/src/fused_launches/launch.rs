@@ -4,7 +4,7 @@ use model::kernel::Param;
 use model::kernel::ast::Arg;
 use model::syntax::Span;
 
-use super::names::Names;
+use super::names::FusedNames;
 use crate::has_word;
 
 /// Launches that are no longer stand on one line.
@@ -26,7 +26,7 @@ pub(super) struct Called {
 
 impl Called {
     /// Of a kernel of this body; `None` where it is not known what is passed.
-    pub(super) fn of(names: &Names<'_>, body: &str) -> Option<Self> {
+    pub(super) fn of(names: &FusedNames<'_>, body: &str) -> Option<Self> {
         let (owner, guest) = (names.owner, names.guest);
         let text = owner.around.text;
         let said = |span: Span| text.get(span.start..span.end);

@@ -11,7 +11,7 @@ use crate::names::bound_in;
 use crate::{fresh, has_word};
 
 /// Names of both kernels. Those of the owner stay.
-pub(super) struct Names<'a> {
+pub(super) struct FusedNames<'a> {
     pub(super) owner: &'a Side<'a>,
     pub(super) guest: &'a Side<'a>,
     /// What names of the guest are called instead.
@@ -22,7 +22,7 @@ pub(super) struct Names<'a> {
     taken: String,
 }
 
-impl<'a> Names<'a> {
+impl<'a> FusedNames<'a> {
     pub(super) fn of(owner: &'a Side<'a>, guest: &'a Side<'a>) -> Option<Self> {
         let text = |side: &Side<'a>| side.around.text.get(side.kernel.def_span.start..side.kernel.def_span.end);
         let taken = format!("{}\n{}", text(owner)?, text(guest)?);

@@ -2,7 +2,7 @@
 
 use model::kernel::Launch;
 use model::kernel::ast::{Stmt, StmtKind, walk_statements};
-use protocol::Source;
+use protocol::WorkloadSource;
 use workload::reaches;
 
 use super::host::Around;
@@ -33,7 +33,7 @@ pub(super) struct Pair<'a> {
 /// The pairs whose first is the kernel that is looked at.
 pub(super) fn pairs<'a>(subject: &'a Subject<'a>) -> Vec<Pair<'a>> {
     let (module, text) = (&subject.candidate.module, subject.candidate.text.as_str());
-    if subject.workload.source == Source::Launch || text.contains('\r') {
+    if subject.workload.source == WorkloadSource::Launch || text.contains('\r') {
         return Vec::new();
     }
     let mut found = Vec::new();

@@ -8,7 +8,7 @@ fn turned(text: &str, first: &str) -> Vec<String> {
     let candidate = Candidate::original(text);
     let workload = Workload { entry: "run".to_owned(), ..Workload::default() };
     let subject = Subject::new(&candidate, text, first, &workload).unwrap();
-    let turns = FusedLaunches.turns(&subject, &mut Chance::new(1));
+    let turns = FusedLaunches.turns(&subject, &mut Rng::new(1));
     turns.into_iter().map(|turn| apply_edits(text, &turn.edits)).collect()
 }
 

@@ -3,9 +3,9 @@
 use model::kernel::ast::{Expr, ExprKind, StmtKind};
 
 use super::flat::Flat;
-use super::names::Names;
+use super::names::FusedNames;
 use super::side::{Side, mask_of, times_bound};
-use super::write::{Fusion, Way, only};
+use super::write::{Fusion, FusionKind, only};
 use crate::indent_of;
 use crate::names::in_expr;
 use crate::written::{bindings, only_value};
@@ -17,7 +17,7 @@ impl<'a> Fusion<'a> {
         let [between] = self.pair.between.as_slice() else { return None };
         let flat = Flat::of(guest)?;
         let ((access, own), end) = match self.way {
-            Way::AtLoad => ((only(&between.loads)?, vec![&between.store]), 1),
+            FusionKind::AtLoad => ((only(&between.loads)?, vec![&between.store]), 1),
             _ => ((&between.store, between.loads.iter().collect()), 2),
         };
         let mask = mask_of(access.call, end == 2);
@@ -26,12 +26,12 @@ impl<'a> Fusion<'a> {
         }
         // What others write, too, would be written by each program that reads it.
         let writes = guest.accesses.iter().filter(|access| access.is_store).count();
-        if self.way == Way::AtLoad && !access.is_outer && (between.is_kept || writes > 1) {
+        if self.way == FusionKind::AtLoad && !access.is_outer && (between.is_kept || writes > 1) {
             return None;
         }
         let indent = indent_of(text, access.stmt.span.start)?;
         let mut lines = String::new();
-        let mut named = |names: &mut Names<'a>, expr: String, base: &str| {
+        let mut named = |names: &mut FusedNames<'a>, expr: String, base: &str| {
             if names.is_owners(&expr) {
                 return expr;
             }

@@ -7,7 +7,7 @@ use model::syntax::Span;
 use rules::{Edit, apply_edits};
 
 use super::host::Element;
-use super::names::Names;
+use super::names::FusedNames;
 use super::pair::{Between, Pair};
 use super::side::{Access, Side, mask_of, times_bound};
 use crate::lines::{line_end, lines_of, lines_with_comments};
@@ -16,7 +16,7 @@ use crate::{first_statement, indent_of};
 
 /// How two kernels become one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Way {
+pub(super) enum FusionKind {
     /// Both have the same tiles: the second stands behind the first.
     SameTiles,
     /// The second does with each tile that the first stores what it did with its own.
@@ -31,8 +31,8 @@ const DEPTH: usize = 3;
 /// Two kernels that are being written as one. The owner keeps its tiles, its names and how it is launched.
 pub(super) struct Fusion<'a> {
     pub(super) pair: &'a Pair<'a>,
-    pub(super) way: Way,
-    pub(super) names: Names<'a>,
+    pub(super) way: FusionKind,
+    pub(super) names: FusedNames<'a>,
     /// Expressions with what stands for them, whichever kernel they are of.
     pub(super) replaced: HashMap<Span, String>,
     /// Addresses that are not looked at any more.
@@ -45,17 +45,17 @@ pub(super) struct Fusion<'a> {
 
 impl<'a> Fusion<'a> {
     /// The body of the new kernel; `None` where it is not known how to write it.
-    pub(super) fn of(pair: &'a Pair<'a>, way: Way) -> Option<(Self, String)> {
+    pub(super) fn of(pair: &'a Pair<'a>, way: FusionKind) -> Option<(Self, String)> {
         let names = match way {
-            Way::SameTiles | Way::AtStore => Names::of(&pair.first, &pair.second)?,
-            Way::AtLoad => Names::of(&pair.second, &pair.first)?,
+            FusionKind::SameTiles | FusionKind::AtStore => FusedNames::of(&pair.first, &pair.second)?,
+            FusionKind::AtLoad => FusedNames::of(&pair.second, &pair.first)?,
         };
         let (replaced, unread, bounds, edits) = Default::default();
         let mut fusion = Self { pair, way, names, replaced, unread, bounds, edits };
         let mut before = String::new();
         match way {
-            Way::SameTiles => fusion.share()?,
-            Way::AtStore | Way::AtLoad => before = fusion.take_tile()?,
+            FusionKind::SameTiles => fusion.share()?,
+            FusionKind::AtStore | FusionKind::AtLoad => before = fusion.take_tile()?,
         }
         fusion.names.keep_apart()?;
         fusion.bound();
@@ -291,13 +291,13 @@ impl<'a> Fusion<'a> {
         let first = |side: &Side<'a>| indent_of(text, first_statement(side.kernel)?.span.start);
         let indent = first(guest)?;
         match self.way {
-            Way::SameTiles => {
+            FusionKind::SameTiles => {
                 let owned = self.lines(owner, None)?;
                 (first(owner)? == indent).then(|| format!("{owned}\n{own}"))
             }
-            Way::AtStore | Way::AtLoad => {
+            FusionKind::AtStore | FusionKind::AtLoad => {
                 let [between] = self.pair.between.as_slice() else { return None };
-                let is_behind = self.way == Way::AtStore;
+                let is_behind = self.way == FusionKind::AtStore;
                 let access = if is_behind { between.store.clone() } else { only(&between.loads)?.clone() };
                 let deeper = indent_of(text, access.stmt.span.start)?;
                 let mut all = before.to_owned();

@@ -5,9 +5,9 @@ use model::kernel::ast::{Expr, Stmt};
 use rules::Edit;
 
 use super::{Kind, Lift};
+use crate::grid_tiles::uncast;
 use crate::indent_of;
 use crate::launched::passed_for;
-use crate::tied::uncast;
 use crate::written::{bindings, grid_of, is_steady, only_value, tuple_of};
 
 impl<'a> Lift<'a> {

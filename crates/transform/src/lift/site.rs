@@ -4,7 +4,7 @@ use model::kernel::Launch;
 use model::kernel::ast::{Expr, ExprKind};
 use rules::Edit;
 
-use super::{Lift, Names, Way};
+use super::{Lift, Names, RowSource};
 use crate::written::{grid_of, is_steady};
 use crate::{first_statement, indent_of};
 
@@ -25,8 +25,8 @@ impl<'a> Lift<'a> {
         };
         match self.way {
             // The loop says how many there are, and begins with what they are.
-            Way::Rounds => params = params.split_off(params.rfind(',')?),
-            Way::Programs(axis) => {
+            RowSource::Rounds => params = params.split_off(params.rfind(',')?),
+            RowSource::Programs(axis) => {
                 let first = first_statement(self.kernel)?.span.start;
                 let indent = indent_of(self.text, first)?;
                 let text = format!(
@@ -45,7 +45,7 @@ impl<'a> Lift<'a> {
             return None;
         }
         let end = launch.args.last()?.span.end;
-        let Way::Programs(axis) = self.way else {
+        let RowSource::Programs(axis) = self.way else {
             self.put(end, format!(", {}={size}", self.names.size));
             return Some(());
         };

@@ -7,10 +7,10 @@ use crate::candidate::Candidate;
 const HEAD: &str = "import torch\nimport triton\nimport triton.language as tl\n\n@triton.jit\n";
 
 fn lifted(text: &str) -> Option<String> {
-    lifted_by(text, Way::Programs(0))
+    lifted_by(text, RowSource::Programs(0))
 }
 
-fn lifted_by(text: &str, way: Way) -> Option<String> {
+fn lifted_by(text: &str, way: RowSource) -> Option<String> {
     let candidate = Candidate::original(text);
     let workload = Workload { entry: "run".to_owned(), ..Workload::default() };
     let subject = Subject::new(&candidate, text, "k", &workload).unwrap();
@@ -104,7 +104,7 @@ def run(x):
     k[(x.shape[0], x.shape[2])](x, y, x.shape[1], x.shape[2], BLOCK=64)
 "
     );
-    let columns = lifted_by(&text, Way::Programs(1)).unwrap();
+    let columns = lifted_by(&text, RowSource::Programs(1)).unwrap();
     for line in [
         "    rows = (tl.program_id(1) * ROWS + tl.arange(0, ROWS))[:, None]\n    in_rows = rows < row_count\n    batch = tl.program_id(0)\n    column = rows\n",
         "mask=(at < n) & in_rows, other=0.0), axis=1, keep_dims=True)\n",
@@ -115,7 +115,7 @@ def run(x):
     }
     let batches = lifted(&text).unwrap();
     assert!(batches.contains("batch = rows\n    column = tl.program_id(1)\n"), "{batches}");
-    assert_eq!((lifted_by(&text, Way::Programs(2)), lifted_by(&text, Way::Rounds)), (None, None));
+    assert_eq!((lifted_by(&text, RowSource::Programs(2)), lifted_by(&text, RowSource::Rounds)), (None, None));
     // Three axes, of which two are there for form's sake.
     let formal = text.replace("column = tl.program_id(1)", "column = 0").replace("x.shape[2])](", "1, 1)](");
     assert!(lifted(&formal).unwrap().contains("(triton.cdiv(x.shape[0], meta[\"ROWS\"]), 1, 1)"), "{formal}");
@@ -136,7 +136,7 @@ def run(x):
     k[(min(1024, x.shape[0]), 1, 1)](y, x, x.stride(0), *x.shape, 512, 2, num_warps=8)
 "
     );
-    let unpacked = lifted_by(&text, Way::Rounds).unwrap();
+    let unpacked = lifted_by(&text, RowSource::Rounds).unwrap();
     assert!(unpacked.contains("*x.shape, 512, 2, num_warps=8, ROWS=4)"), "{unpacked}");
     let text = text.replace("*x.shape", "x.shape[0], x.shape[1]");
     // The grid's number as a parameter, and numbers of 64 bits.
@@ -146,10 +146,10 @@ def run(x):
         text.replace(old, host).replace("step = tl.num_programs(0)\n    ", "").replace(", num_stages=num_stages", "");
     let by_grid =
         by_grid.replace("count, step", "count, num_stages").replace("program_id(0)", "program_id(0).to(tl.int64)");
-    let dealt = lifted_by(&by_grid, Way::Rounds).unwrap();
+    let dealt = lifted_by(&by_grid, RowSource::Rounds).unwrap();
     assert!(dealt.contains("tl.range(first * ROWS, count, num_stages * ROWS):"), "{dealt}");
-    assert_eq!(lifted_by(&by_grid.replace("[(programs,)]", "[(7,)]"), Way::Rounds), None);
-    let rounds = lifted_by(&text, Way::Rounds).unwrap();
+    assert_eq!(lifted_by(&by_grid.replace("[(programs,)]", "[(7,)]"), RowSource::Rounds), None);
+    let rounds = lifted_by(&text, RowSource::Rounds).unwrap();
     for line in [
         "BLOCK: tl.constexpr, num_stages: tl.constexpr, ROWS: tl.constexpr):\n    first = tl.program_id(0)\n",
         "    for first_row in tl.range(first * ROWS, count, step * ROWS, num_stages=num_stages):
@@ -162,7 +162,7 @@ def run(x):
     ] {
         assert!(rounds.contains(line), "{line}\n{rounds}");
     }
-    assert_eq!((lifted(&text), lifted_by(&rounds, Way::Rounds)), (None, None));
+    assert_eq!((lifted(&text), lifted_by(&rounds, RowSource::Rounds)), (None, None));
     for (from, to) in [
         ("step = tl.num_programs(0)", "step = 2"),
         ("first = tl.program_id(0)", "first = tl.program_id(0) + 1"),
@@ -172,7 +172,7 @@ def run(x):
         ("range(first, count, step,", "range(first, 2 * count, step,"),
         ("mask=at < n)\n\ndef", "mask=at < n)\n    tl.store(y + row, 0.0)\n\ndef"),
     ] {
-        assert_eq!(lifted_by(&text.replace(from, to), Way::Rounds), None, "{to}");
+        assert_eq!(lifted_by(&text.replace(from, to), RowSource::Rounds), None, "{to}");
     }
 }
 

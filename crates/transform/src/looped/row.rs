@@ -2,9 +2,9 @@
 
 use std::collections::HashSet;
 
-use model::analysis::types::dtype::Number;
-use model::analysis::types::{Element, infer};
-use model::api::Target;
+use model::analysis::types::dtype::Dtype;
+use model::analysis::types::{LaneType, infer};
+use model::api::TritonTarget;
 use model::kernel::ast::{Call, Expr, ExprKind, StmtKind, walk_expressions, walk_statements};
 use model::kernel::{Kernel, Module};
 use model::syntax::Span;
@@ -47,7 +47,7 @@ pub(super) struct Row<'a> {
     /// What names are given, in the order of the source.
     pub(super) given: Vec<(&'a str, Option<&'a Expr>)>,
     /// The types of expressions, as far as the file says them.
-    types: Vec<(Span, Number)>,
+    types: Vec<(Span, Dtype)>,
 }
 
 impl<'a> Row<'a> {
@@ -62,9 +62,9 @@ impl<'a> Row<'a> {
         row.length = row.bound_of_all()?;
         row.is_unmixed()?;
         let index = module.kernels.iter().position(|one| std::ptr::eq(one, kernel))?;
-        let types = infer(module, text, Target::newest(), index, true).types;
-        let number = |(span, value): &(Span, model::analysis::types::Value<'_>)| match value.tile()?.element {
-            Element::Number(number) => Some((*span, number)),
+        let types = infer(module, text, TritonTarget::newest(), index, true).types;
+        let number = |(span, value): &(Span, model::analysis::types::AbstractValue<'_>)| match value.tile()?.element {
+            LaneType::Number(number) => Some((*span, number)),
             _ => None,
         };
         row.types = types.iter().filter_map(number).collect();
@@ -80,8 +80,8 @@ impl<'a> Row<'a> {
     /// What sums of an element type are gathered in; `None` where they are no floating point.
     pub(super) fn gathered_in(&self, expr: &Expr) -> Option<&'static str> {
         match self.types.iter().rev().find(|(span, _)| *span == expr.span) {
-            None | Some((_, Number::Fp16 | Number::Bf16 | Number::Fp32)) => Some("float32"),
-            Some((_, Number::Fp64)) => Some("float64"),
+            None | Some((_, Dtype::Fp16 | Dtype::Bf16 | Dtype::Fp32)) => Some("float32"),
+            Some((_, Dtype::Fp64)) => Some("float64"),
             Some(_) => None,
         }
     }

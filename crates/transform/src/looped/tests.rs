@@ -13,7 +13,7 @@ fn workload() -> Workload {
 fn turned(text: &str, workload: &Workload) -> Vec<(String, String)> {
     let candidate = Candidate::original(text);
     let subject = Subject::new(&candidate, text, "k", workload).unwrap();
-    let turns = Looped.turns(&subject, &mut Chance::new(1));
+    let turns = Looped.turns(&subject, &mut Rng::new(1));
     let made = turns.iter().map(|turn| candidate.with(&turn.edits, &turn.changes));
     made.map(|made| (made.describe(), made.text)).collect()
 }
@@ -229,7 +229,7 @@ def run(x):
     assert_eq!(tiles(&text("4096"), &workload()), ["B 4096 → 1024", "B 4096 → 2048"]);
     let computed = text("max(16, triton.next_power_of_2(x.shape[1]))");
     assert_eq!(tiles(&computed, &workload()), ["B = 1024", "B = 2048", "B = 4096", "B = 8192"]);
-    let arguments = vec![("B".to_owned(), Value::Int(2048))];
+    let arguments = vec![("B".to_owned(), ArgumentValue::Int(2048))];
     let launch = LaunchRecord { kernel: "k".to_owned(), arguments, ..LaunchRecord::default() };
     assert_eq!(tiles(&computed, &Workload { launches: vec![launch], ..workload() }), ["B = 1024"]);
 

@@ -1,20 +1,20 @@
-use protocol::{Source, Workload};
+use protocol::{Workload, WorkloadSource};
 use rules::apply_edits;
 
 use super::*;
 use crate::candidate::Candidate;
 
-fn turned_of(text: &str, source: Source) -> Option<String> {
+fn turned_of(text: &str, source: WorkloadSource) -> Option<String> {
     let candidate = Candidate::original(text);
     let workload = Workload { entry: "run".to_owned(), source, ..Workload::default() };
     let subject = Subject::new(&candidate, text, "k", &workload)?;
-    let turns = NarrowOffsets.turns(&subject, &mut Chance::new(1));
+    let turns = NarrowOffsets.turns(&subject, &mut Rng::new(1));
     assert!(turns.len() <= 1);
     turns.first().map(|turn| apply_edits(text, &turn.edits))
 }
 
 fn turned(text: &str) -> Option<String> {
-    turned_of(text, Source::default())
+    turned_of(text, WorkloadSource::default())
 }
 
 /// What a call must fulfil; `None` where there is no turn.
@@ -55,7 +55,7 @@ fn rows_are_narrow_where_the_tensors_are_small() {
         );
     assert_eq!(turned(ROWS).as_deref(), Some(expected.as_str()));
     assert_eq!(turned(&expected), None, "once is enough");
-    assert_eq!(turned_of(ROWS, Source::Launch), None);
+    assert_eq!(turned_of(ROWS, WorkloadSource::Launch), None);
 }
 
 #[test]

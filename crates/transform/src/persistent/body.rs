@@ -6,7 +6,7 @@ use model::kernel::ast::{Call, Expr, ExprKind, Stmt, StmtKind, walk_expressions,
 use model::syntax::Span;
 use rules::Edit;
 
-use super::Form;
+use super::LoopForm;
 use super::grid::Count;
 use crate::{Subject, assigned, first_statement, fresh, indent_of};
 
@@ -15,7 +15,7 @@ const BUILTINS: &[&str] = &["abs", "bool", "float", "int", "len", "max", "min", 
 
 /// The edits that have a kernel go through its programs, as many as the grid had, in such a loop; `None` where a round might see what an
 /// earlier one left, or something is met that is not understood.
-pub(super) fn edits(subject: &Subject<'_>, counts: &[Count], form: Form) -> Option<Vec<Edit>> {
+pub(super) fn edits(subject: &Subject<'_>, counts: &[Count], form: LoopForm) -> Option<Vec<Edit>> {
     let (kernel, text) = (subject.kernel, subject.candidate.text.as_str());
     let of = |name: &str| subject.candidate.module.language_name(kernel, name);
     let (id, all) = (of("program_id")?, of("num_programs")?);
@@ -37,9 +37,9 @@ pub(super) fn edits(subject: &Subject<'_>, counts: &[Count], form: Form) -> Opti
         _ => return None,
     };
     let (range, option) = match form {
-        Form::Plain => ("range".to_owned(), String::new()),
-        Form::Pipelined(stages) => (of("range")?, format!(", num_stages={stages}")),
-        Form::Flat => (of("range")?, ", flatten=True".to_owned()),
+        LoopForm::Plain => ("range".to_owned(), String::new()),
+        LoopForm::Pipelined(stages) => (of("range")?, format!(", num_stages={stages}")),
+        LoopForm::Flat => (of("range")?, ", flatten=True".to_owned()),
     };
     let mut head = format!("{before}for {program} in {range}({id}(0), {total}, {all}(0){option}):\n{outer}{step}");
     for name in assigned_parameters(subject)? {

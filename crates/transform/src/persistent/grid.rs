@@ -2,7 +2,7 @@
 
 use model::analysis::types::access::pointers;
 use model::kernel::ast::{Expr, ExprKind, Stmt, StmtKind, walk_statements};
-use model::kernel::{Binding, Host, Launch};
+use model::kernel::{GlobalBinding, HostFunction, Launch};
 use model::syntax::Span;
 use rules::Edit;
 
@@ -52,7 +52,8 @@ impl<'a> Grid<'a> {
             return None;
         }
         indent_of(text, statement.span.start)?;
-        let is_torch = |(_, binding): &(&String, &Binding)| **binding == Binding::Import("torch".to_owned());
+        let is_torch =
+            |(_, binding): &(&String, &GlobalBinding)| **binding == GlobalBinding::Import("torch".to_owned());
         let mut torch = module.bindings.iter().filter(is_torch).map(|(name, _)| name.clone());
         let torch = torch.next()?;
         let tensor = tensor(subject, host, launch, statement)?;
@@ -170,7 +171,7 @@ fn product(text: &str, parts: &[Expr]) -> Option<String> {
 }
 
 /// A tensor that the kernel is given, which the host has a name for before it says the grid.
-fn tensor<'a>(subject: &'a Subject<'a>, host: &Host, launch: &'a Launch, before: &Stmt) -> Option<&'a str> {
+fn tensor<'a>(subject: &'a Subject<'a>, host: &HostFunction, launch: &'a Launch, before: &Stmt) -> Option<&'a str> {
     let known = pointers(&subject.candidate.module, subject.kernel);
     let is_bound = |name: &str| {
         let mut found = host.params.iter().any(|param| param == name);

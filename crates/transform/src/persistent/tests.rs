@@ -4,12 +4,12 @@ use rules::apply_edits;
 use super::*;
 use crate::candidate::Candidate;
 
-fn turned(text: &str, launches: &[i64]) -> Vec<(Turn, String)> {
+fn turned(text: &str, launches: &[i64]) -> Vec<(Proposal, String)> {
     let candidate = Candidate::original(text);
     let launch = LaunchRecord { kernel: "k".to_owned(), grid: launches.to_vec(), ..LaunchRecord::default() };
     let workload = Workload { entry: "run".to_owned(), launches: vec![launch], ..Workload::default() };
     let subject = Subject::new(&candidate, text, "k", &workload).unwrap();
-    let turns = Persistent.turns(&subject, &mut Chance::new(1));
+    let turns = Persistent.turns(&subject, &mut Rng::new(1));
     turns.into_iter().map(|turn| (turn.clone(), apply_edits(text, &turn.edits))).collect()
 }
 

@@ -52,11 +52,11 @@ def run(q, kv, out):
 /// The changes of all turns, in words, for pointers to such types.
 fn turned(text: &str, dtypes: &[&str]) -> Vec<String> {
     let candidate = Candidate::original(text);
-    let arguments = dtypes.iter().map(|dtype| ("a".to_owned(), Value::Pointer((*dtype).to_owned()))).collect();
+    let arguments = dtypes.iter().map(|dtype| ("a".to_owned(), ArgumentValue::Pointer((*dtype).to_owned()))).collect();
     let launch = LaunchRecord { kernel: "k".to_owned(), arguments, ..LaunchRecord::default() };
     let workload = Workload { entry: "run".to_owned(), launches: vec![launch], ..Workload::default() };
     let subject = Subject::new(&candidate, text, "k", &workload).unwrap();
-    let turns = ProductTiles.turns(&subject, &mut Chance::new(1));
+    let turns = ProductTiles.turns(&subject, &mut Rng::new(1));
     turns.iter().map(|turn| describe(&turn.changes)).collect()
 }
 
@@ -105,7 +105,7 @@ fn one_of_several_configurations_is_turned_and_the_others_go() {
         let candidate = Candidate::original(text);
         let workload = Workload { entry: "run".to_owned(), ..Workload::default() };
         let subject = Subject::new(&candidate, text, "k", &workload).unwrap();
-        let turns = ProductTiles.turns(&subject, &mut Chance::new(1));
+        let turns = ProductTiles.turns(&subject, &mut Rng::new(1));
         turns.iter().map(|turn| (describe(&turn.changes), candidate.with(&turn.edits, &turn.changes).text)).collect()
     };
     let turns: Vec<(String, String)> = of(&text);

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use model::analysis::types::dtype::Number;
-use model::analysis::types::{Element, infer};
-use model::api::Target;
+use model::analysis::types::dtype::Dtype;
+use model::analysis::types::{LaneType, infer};
+use model::api::TritonTarget;
 use model::kernel::Kernel;
 use model::kernel::ast::{Arg, Call, Expr, ExprKind, Stmt, StmtKind, walk_expressions, walk_statements};
 
@@ -322,13 +322,13 @@ fn begins(subject: &Subject<'_>, before: &[Stmt], name: &str, how: How) -> Optio
     }
     let (module, text) = (&subject.candidate.module, subject.candidate.text.as_str());
     let index = module.kernels.iter().position(|one| std::ptr::eq(one, subject.kernel))?;
-    let types = infer(module, text, Target::newest(), index, true).types;
+    let types = infer(module, text, TritonTarget::newest(), index, true).types;
     let (_, found) = types.iter().rev().find(|(span, _)| *span == value.span)?;
     match found.tile()?.element {
-        Element::Number(Number::Fp32) => Some("float32"),
-        Element::Number(Number::Fp64) => Some("float64"),
-        Element::Number(Number::Int32) => Some("int32"),
-        Element::Number(Number::Int64) => Some("int64"),
+        LaneType::Number(Dtype::Fp32) => Some("float32"),
+        LaneType::Number(Dtype::Fp64) => Some("float64"),
+        LaneType::Number(Dtype::Int32) => Some("int32"),
+        LaneType::Number(Dtype::Int64) => Some("int64"),
         _ => None,
     }
 }

@@ -1,9 +1,9 @@
 //! The launch of a kernel, and the tensors that the kernel stores into.
 
 use model::kernel::ast::{Call, Expr, ExprKind, Stmt, StmtKind, argument, has_star, walk_expressions, walk_statements};
-use model::kernel::{Binding, Host, Kernel, Launch};
+use model::kernel::{GlobalBinding, HostFunction, Kernel, Launch};
 use model::syntax::Span;
-use protocol::{LaunchRecord, Value};
+use protocol::{ArgumentValue, LaunchRecord};
 use rules::Edit;
 
 use super::gather::{Gather, member};
@@ -33,7 +33,7 @@ pub(super) struct Site<'a> {
     /// The argument that is stored into, and the call that has made it.
     pub(super) out: &'a Expr,
     allocation: &'a Call,
-    pub(super) host: &'a Host,
+    pub(super) host: &'a HostFunction,
     /// As what the file knows torch.
     pub(super) torch: &'a str,
 }
@@ -58,7 +58,8 @@ impl<'a> Site<'a> {
         let at = subject.kernel.params.iter().position(|param| param.name == root)?;
         let out = argument(&launch.args, root, Some(at))?;
         let allocation = only_value(&host.body, out.as_name()?)?.as_call()?;
-        let torch = module.bindings.iter().find(|(_, binding)| **binding == Binding::Import("torch".to_owned()))?.0;
+        let torch =
+            module.bindings.iter().find(|(_, binding)| **binding == GlobalBinding::Import("torch".to_owned()))?.0;
         let site = Self { launch, stmt, lines: lines_of(text, stmt)?, axes, grid, out, allocation, host, torch };
         site.zeroed().filter(|_| are_below(subject, axes)).map(|_| site)
     }
@@ -109,8 +110,8 @@ impl<'a> Site<'a> {
         let is_it = |name: &str| matches!(name, "float32" | "float");
         let passed = record(subject).and_then(|record| record.arguments.iter().find(|(name, _)| name == root));
         match passed {
-            Some((_, Value::Pointer(dtype))) => return is_it(dtype),
-            Some((_, Value::Tensor(tensor))) => return is_it(&tensor.dtype),
+            Some((_, ArgumentValue::Pointer(dtype))) => return is_it(dtype),
+            Some((_, ArgumentValue::Tensor(tensor))) => return is_it(&tensor.dtype),
             _ => {}
         }
         match argument(&self.allocation.args, "dtype", None) {
@@ -145,7 +146,7 @@ impl<'a> Site<'a> {
             }
         });
         match called_with(self.host, workload, name) {
-            Some(Value::Tensor(tensor)) => is_same && is_it(&tensor.dtype),
+            Some(ArgumentValue::Tensor(tensor)) => is_same && is_it(&tensor.dtype),
             _ => false,
         }
     }
@@ -207,7 +208,7 @@ fn number(subject: &Subject<'_>, expr: &Expr) -> Option<i64> {
         ExprKind::Name(name) => {
             let record = record(subject)?;
             let mut passed = record.keywords.iter().chain(&record.arguments).filter(|(known, _)| known == name);
-            if let Some((_, Value::Int(number))) = passed.next() { Some(*number) } else { None }
+            if let Some((_, ArgumentValue::Int(number))) = passed.next() { Some(*number) } else { None }
         }
         ExprKind::Call(call) if member(subject, subject.kernel, &call.func).as_deref() == Some("cdiv") => {
             let [x, by] = call.args.as_slice() else { return None };

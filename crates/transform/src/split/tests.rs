@@ -1,14 +1,14 @@
-use protocol::{LaunchRecord, Value, Workload};
+use protocol::{ArgumentValue, LaunchRecord, Workload};
 use rules::apply_edits;
 
 use super::*;
 use crate::candidate::Candidate;
-use crate::rounds_at_once::RoundsAtOnce;
+use crate::unroll::RoundsAtOnce;
 
 fn turns_with(text: &str, workload: &Workload) -> Vec<(String, String)> {
     let candidate = Candidate::original(text);
     let subject = Subject::new(&candidate, text, "k", workload).unwrap();
-    let turns = SplitLoop.turns(&subject, &mut Chance::new(1));
+    let turns = SplitLoop.turns(&subject, &mut Rng::new(1));
     turns.into_iter().map(|turn| (turn.kind, apply_edits(text, &turn.edits))).collect()
 }
 
@@ -255,14 +255,14 @@ fn the_number_of_parts_can_be_turned_and_rounds_taken_at_once() {
     let of = |text: &str, skill: &dyn Skill| {
         let (candidate, workload) = (Candidate::original(text), run());
         let subject = Subject::new(&candidate, text, "k", &workload).unwrap();
-        let turn = skill.turns(&subject, &mut Chance::new(1)).into_iter().next()?;
+        let turn = skill.turns(&subject, &mut Rng::new(1)).into_iter().next()?;
         Some((subject.knobs.clone(), apply_edits(text, &turn.edits)))
     };
     let new = first(SUM, "split_parts").unwrap();
     let (knobs, both) = of(&new, &RoundsAtOnce).unwrap();
     let known: Vec<String> = knobs.iter().map(|knob| format!("{}={}", knob.name, knob.current)).collect();
     assert_eq!(known, ["B=32", "SPLIT=4", "num_warps=1", "num_stages=3"]);
-    let turned = apply_edits(&new, &super::super::knobs::edits(&knobs, &vec![32, 8, 1, 3]));
+    let turned = apply_edits(&new, &super::super::launch_params::edits(&knobs, &vec![32, 8, 1, 3]));
     assert_eq!(turned, new.replace("splits = 4", "splits = 8"));
     assert!(both.contains("in range(first, last, ROUNDS):"), "{both}");
 
@@ -276,7 +276,7 @@ fn the_number_of_parts_can_be_turned_and_rounds_taken_at_once() {
 #[test]
 fn long_loops_of_few_programs_are_meant() {
     let recorded = |rows: i64, grid: &[i64], dtype: &str| {
-        let arguments = [("n_rows", Value::Int(rows)), ("out_ptr", Value::Pointer(dtype.to_owned()))];
+        let arguments = [("n_rows", ArgumentValue::Int(rows)), ("out_ptr", ArgumentValue::Pointer(dtype.to_owned()))];
         let launch = LaunchRecord {
             kernel: "k".to_owned(),
             grid: grid.to_vec(),

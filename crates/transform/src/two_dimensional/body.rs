@@ -6,8 +6,8 @@ use model::analysis::types::access::leftmost;
 use model::kernel::ast::{Arg, Call, Expr, ExprKind, Stmt, StmtKind};
 use rules::Edit;
 
-use super::flat::Flat;
-use super::host::Site;
+use super::flat::LinearOffsets;
+use super::host::ElementLaunch;
 use super::{Names, divided};
 use crate::Subject;
 use crate::masked::and_mask;
@@ -52,8 +52,8 @@ struct Access<'a> {
 
 pub(super) struct Body<'a> {
     subject: &'a Subject<'a>,
-    flat: &'a Flat<'a>,
-    site: &'a Site<'a>,
+    flat: &'a LinearOffsets<'a>,
+    site: &'a ElementLaunch<'a>,
     /// The parameter that says how many columns there are.
     columns: &'a str,
     names: &'a Names,
@@ -67,8 +67,8 @@ pub(super) struct Body<'a> {
 impl<'a> Body<'a> {
     pub(super) fn new(
         subject: &'a Subject<'a>,
-        flat: &'a Flat<'a>,
-        site: &'a Site<'a>,
+        flat: &'a LinearOffsets<'a>,
+        site: &'a ElementLaunch<'a>,
         columns: &'a str,
         names: &'a Names,
     ) -> Self {

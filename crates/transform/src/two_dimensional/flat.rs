@@ -7,7 +7,7 @@ use crate::Subject;
 use crate::written::bindings;
 
 /// `pid * BLOCK + tl.arange(0, BLOCK)`
-pub(super) struct Flat<'a> {
+pub(super) struct LinearOffsets<'a> {
     /// The name of the numbers of the elements, and the statement that gives it.
     pub(super) offsets: &'a str,
     pub(super) stmt: &'a Stmt,
@@ -20,7 +20,7 @@ pub(super) struct Flat<'a> {
     pub(super) dropped: Vec<&'a Stmt>,
 }
 
-impl<'a> Flat<'a> {
+impl<'a> LinearOffsets<'a> {
     /// `None` where a kernel has several such numbers, or none.
     pub(super) fn of(subject: &'a Subject<'a>) -> Option<Self> {
         let mut found = subject.kernel.body.iter().filter_map(|stmt| Self::at(subject, stmt));

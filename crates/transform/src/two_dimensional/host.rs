@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use model::kernel::ast::{Arg, Expr, ExprKind, Stmt, StmtKind, has_star, walk_statements};
-use model::kernel::{Host, Launch, Module};
+use model::kernel::{HostFunction, Launch, Module};
 use rules::Edit;
 
 use super::Names;
@@ -16,10 +16,10 @@ use crate::{Subject, has_word};
 const DEPTH: usize = 3;
 
 /// A launch with one program for each `BLOCK` elements.
-pub(super) struct Site<'a> {
+pub(super) struct ElementLaunch<'a> {
     subject: &'a Subject<'a>,
     launch: &'a Launch,
-    host: &'a Host,
+    host: &'a HostFunction,
     /// What is passed for `BLOCK`.
     tile: &'a Arg,
     /// How many elements there are, as factors, and where that is said.
@@ -27,7 +27,7 @@ pub(super) struct Site<'a> {
     since: usize,
 }
 
-impl<'a> Site<'a> {
+impl<'a> ElementLaunch<'a> {
     pub(super) fn of(subject: &'a Subject<'a>, tile: &str) -> Option<Self> {
         let (module, text) = (&subject.candidate.module, subject.candidate.text.as_str());
         let launch = only_launch(subject).filter(|launch| !has_star(&launch.args))?;

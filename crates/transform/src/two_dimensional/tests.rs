@@ -190,7 +190,7 @@ fn launches_in_comments_are_left_alone() {
     let candidate = Candidate::original(TRANSPOSE);
     let workload = Workload { entry: "run".to_owned(), ..Workload::default() };
     let mut subject = Subject::new(&candidate, TRANSPOSE, "k", &workload).unwrap();
-    let launch = Workload { source: Source::Launch, ..workload.clone() };
+    let launch = Workload { source: WorkloadSource::Launch, ..workload.clone() };
     subject.workload = &launch;
-    assert!(TwoDimensional.turns(&subject, &mut Chance::new(1)).is_empty());
+    assert!(TwoDimensional.turns(&subject, &mut Rng::new(1)).is_empty());
 }

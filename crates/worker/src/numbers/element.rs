@@ -2,18 +2,18 @@
 
 /// An element type with torch's name.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Element {
+pub struct ElementType {
     /// The name.
     pub name: &'static str,
     /// The size in bytes.
     pub size: usize,
     /// The meaning of the bits.
-    pub kind: Kind,
+    pub kind: ElementKind,
 }
 
 /// The kinds of element types.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Kind {
+pub enum ElementKind {
     /// Sign, exponent and mantissa.
     Float {
         /// The number of exponent bits.
@@ -31,31 +31,31 @@ pub enum Kind {
     Bool,
 }
 
-const fn float(name: &'static str, size: usize, exponent: u32, infinite: bool) -> Element {
+const fn float(name: &'static str, size: usize, exponent: u32, infinite: bool) -> ElementType {
     let mantissa = 8 * size as u32 - 1 - exponent;
-    Element { name, size, kind: Kind::Float { exponent, mantissa, infinite } }
+    ElementType { name, size, kind: ElementKind::Float { exponent, mantissa, infinite } }
 }
 
-const fn whole(name: &'static str, size: usize, kind: Kind) -> Element {
-    Element { name, size, kind }
+const fn whole(name: &'static str, size: usize, kind: ElementKind) -> ElementType {
+    ElementType { name, size, kind }
 }
 
-const ALL: &[Element] = &[
+const ALL: &[ElementType] = &[
     float("float64", 8, 11, true),
     float("float32", 4, 8, true),
     float("float16", 2, 5, true),
     float("bfloat16", 2, 8, true),
     float("float8_e5m2", 1, 5, true),
     float("float8_e4m3fn", 1, 4, false),
-    whole("int64", 8, Kind::Signed),
-    whole("int32", 4, Kind::Signed),
-    whole("int16", 2, Kind::Signed),
-    whole("int8", 1, Kind::Signed),
-    whole("uint8", 1, Kind::Unsigned),
-    whole("bool", 1, Kind::Bool),
+    whole("int64", 8, ElementKind::Signed),
+    whole("int32", 4, ElementKind::Signed),
+    whole("int16", 2, ElementKind::Signed),
+    whole("int8", 1, ElementKind::Signed),
+    whole("uint8", 1, ElementKind::Unsigned),
+    whole("bool", 1, ElementKind::Bool),
 ];
 
-impl Element {
+impl ElementType {
     /// The type of this name, if it is known.
     #[must_use]
     pub fn of(name: &str) -> Option<Self> {
@@ -65,14 +65,14 @@ impl Element {
     /// Whether it is a float type.
     #[must_use]
     pub fn is_float(self) -> bool {
-        matches!(self.kind, Kind::Float { .. })
+        matches!(self.kind, ElementKind::Float { .. })
     }
 
     /// For a float type: the exponent bias, the number of mantissa bits, and the lowest bit pattern that is no finite
     /// number.
     fn layout(self) -> (i32, u32, u64) {
         match self.kind {
-            Kind::Float { exponent, mantissa, infinite } => {
+            ElementKind::Float { exponent, mantissa, infinite } => {
                 let top = ((1_u64 << exponent) - 1) << mantissa;
                 let beyond = if infinite { top } else { top | ((1 << mantissa) - 1) };
                 ((1 << (exponent - 1)) - 1, mantissa, beyond)
@@ -94,17 +94,17 @@ impl Element {
     /// The greatest finite number, or the greatest integer.
     pub fn greatest(self) -> f64 {
         match self.kind {
-            Kind::Float { .. } => self.decode(self.layout().2 - 1),
-            Kind::Signed => 2.0_f64.powi(8 * self.size as i32 - 1) - 1.0,
-            Kind::Unsigned => 255.0,
-            Kind::Bool => 1.0,
+            ElementKind::Float { .. } => self.decode(self.layout().2 - 1),
+            ElementKind::Signed => 2.0_f64.powi(8 * self.size as i32 - 1) - 1.0,
+            ElementKind::Unsigned => 255.0,
+            ElementKind::Bool => 1.0,
         }
     }
 
     /// Minus infinity, or the least number where the type has no infinity.
     pub fn least(self) -> f64 {
         match self.kind {
-            Kind::Float { infinite: true, .. } => f64::NEG_INFINITY,
+            ElementKind::Float { infinite: true, .. } => f64::NEG_INFINITY,
             _ => -self.greatest(),
         }
     }
@@ -123,9 +123,9 @@ impl Element {
     /// The number that bits represent.
     pub fn decode(self, bits: u64) -> f64 {
         match (self.kind, self.size) {
-            (Kind::Float { .. }, 8) => f64::from_bits(bits),
-            (Kind::Float { .. }, 4) => f64::from(f32::from_bits(bits as u32)),
-            (Kind::Float { .. }, _) => {
+            (ElementKind::Float { .. }, 8) => f64::from_bits(bits),
+            (ElementKind::Float { .. }, 4) => f64::from(f32::from_bits(bits as u32)),
+            (ElementKind::Float { .. }, _) => {
                 let (bias, mantissa, beyond) = self.layout();
                 let sign = if bits & self.sign_bit() == 0 { 1.0 } else { -1.0 };
                 let magnitude = bits & (self.sign_bit() - 1);
@@ -147,15 +147,15 @@ impl Element {
     /// The integer that bits represent.
     pub fn integer(self, bits: u64) -> i64 {
         let unused = 64 - 8 * self.size as u32;
-        if self.kind == Kind::Signed { (bits << unused).cast_signed() >> unused } else { bits.cast_signed() }
+        if self.kind == ElementKind::Signed { (bits << unused).cast_signed() >> unused } else { bits.cast_signed() }
     }
 
     /// The bits of the nearest number; ties go to the even one.
     pub fn encode(self, value: f64) -> u64 {
         match (self.kind, self.size) {
-            (Kind::Float { .. }, 8) => value.to_bits(),
-            (Kind::Float { .. }, 4) => u64::from((value as f32).to_bits()),
-            (Kind::Float { .. }, _) => {
+            (ElementKind::Float { .. }, 8) => value.to_bits(),
+            (ElementKind::Float { .. }, 4) => u64::from((value as f32).to_bits()),
+            (ElementKind::Float { .. }, _) => {
                 let (bias, mantissa, beyond) = self.layout();
                 let sign = if value.is_sign_negative() { self.sign_bit() } else { 0 };
                 if value.is_nan() {
@@ -168,7 +168,7 @@ impl Element {
                 let bits = (((exponent + bias - 1) as u64) << mantissa) + units;
                 sign | bits.min(beyond)
             }
-            (Kind::Bool, _) => u64::from(value != 0.0),
+            (ElementKind::Bool, _) => u64::from(value != 0.0),
             _ => self.of_integer(value as i64),
         }
     }
@@ -176,8 +176,8 @@ impl Element {
     /// The bits of an integer.
     pub fn of_integer(self, value: i64) -> u64 {
         match self.kind {
-            Kind::Float { .. } => self.encode(value as f64),
-            Kind::Bool => u64::from(value != 0),
+            ElementKind::Float { .. } => self.encode(value as f64),
+            ElementKind::Bool => u64::from(value != 0),
             _ => value.cast_unsigned() & (u64::MAX >> (64 - 8 * self.size as u32)),
         }
     }
@@ -227,13 +227,13 @@ impl Element {
 mod tests {
     use super::*;
 
-    fn element(name: &str) -> Element {
-        Element::of(name).unwrap()
+    fn element(name: &str) -> ElementType {
+        ElementType::of(name).unwrap()
     }
 
     #[test]
     fn every_pattern_of_bits_survives() {
-        for element in ALL.iter().filter(|element| element.size <= 2 && element.kind != Kind::Bool) {
+        for element in ALL.iter().filter(|element| element.size <= 2 && element.kind != ElementKind::Bool) {
             for bits in 0..1_u64 << (8 * element.size) {
                 let value = element.decode(bits);
                 let again = element.decode(element.encode(value));

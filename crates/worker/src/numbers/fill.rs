@@ -1,10 +1,10 @@
 //! Contents of tensors, generated on the host: `contents.py` and `inputs.py` without torch.
 
-use base::rng::Chance;
-use protocol::sizes::Placed;
+use base::rng::Rng;
+use protocol::sizes::StorageLayout;
 
-use super::spread::{QUANTILES, Spread};
-use super::{Element, MOST_THREADS};
+use super::distribution::{QUANTILES, Spread};
+use super::{ElementType, MOST_THREADS};
 
 /// The number of elements that are filled together.
 const BLOCK: usize = 1 << 18;
@@ -14,7 +14,7 @@ const BLOCK: usize = 1 << 18;
 pub struct Area<'a> {
     bytes: &'a mut [u8],
     /// The type of the elements.
-    pub element: Element,
+    pub element: ElementType,
     shape: Vec<usize>,
     stride: Vec<usize>,
     offset: usize,
@@ -22,7 +22,7 @@ pub struct Area<'a> {
 
 impl<'a> Area<'a> {
     /// The elements with this placement in the bytes.
-    pub fn new(bytes: &'a mut [u8], element: Element, placed: &Placed) -> Self {
+    pub fn new(bytes: &'a mut [u8], element: ElementType, placed: &StorageLayout) -> Self {
         let whole = |numbers: &[i64]| numbers.iter().map(|&it| usize::try_from(it).unwrap_or(0)).collect::<Vec<_>>();
         let (mut shape, stride) = (whole(&placed.shape), whole(&placed.stride));
         shape.iter_mut().zip(&stride).filter(|(_, stride)| **stride == 0).for_each(|(size, _)| *size = (*size).min(1));
@@ -75,12 +75,12 @@ impl<'a> Area<'a> {
 
     /// Replaces the bits of each element by `bits(chance, row, old)`, in several threads where there are many elements.
     /// Each block has a random number generator of its own, so the result does not depend on the threads.
-    fn each(&mut self, chance: &mut Chance, bits: impl Fn(&mut Chance, usize, u64) -> u64 + Sync) {
+    fn each(&mut self, chance: &mut Rng, bits: impl Fn(&mut Rng, usize, u64) -> u64 + Sync) {
         let (element, width, seed) = (self.element, self.width(), chance.bits());
         let size = element.size;
         if !self.is_dense() || self.count() == 0 {
             let mut at = 0;
-            let mut chance = Chance::new(seed);
+            let mut chance = Rng::new(seed);
             self.in_order(|old| {
                 at += 1;
                 bits(&mut chance, (at - 1) / width, old)
@@ -92,7 +92,7 @@ impl<'a> Area<'a> {
         let mut blocks: Vec<_> = self.bytes[first..first + count * size].chunks_mut(BLOCK * size).enumerate().collect();
         let fill = |blocks: &mut [(usize, &mut [u8])]| {
             for (number, block) in blocks {
-                let mut chance = Chance::new(seed ^ (*number as u64).wrapping_mul(0xd134_2543_de82_ef95));
+                let mut chance = Rng::new(seed ^ (*number as u64).wrapping_mul(0xd134_2543_de82_ef95));
                 for (at, part) in block.chunks_exact_mut(size).enumerate() {
                     let old = element.read(part, 0);
                     element.write(part, 0, bits(&mut chance, (*number * BLOCK + at) / width, old));
@@ -121,7 +121,7 @@ impl<'a> Area<'a> {
         })
     }
 
-    fn change(&mut self, chance: &mut Chance, value: impl Fn(&mut Chance, usize, f64) -> f64 + Sync) {
+    fn change(&mut self, chance: &mut Rng, value: impl Fn(&mut Rng, usize, f64) -> f64 + Sync) {
         let element = self.element;
         self.each(chance, |chance, row, old| element.encode(value(chance, row, element.decode(old))));
     }
@@ -144,7 +144,7 @@ impl<'a> Area<'a> {
     }
 
     /// Fills with floats of a distribution.
-    pub fn normal(&mut self, spread: &Spread, chance: &mut Chance) {
+    pub fn normal(&mut self, spread: &Spread, chance: &mut Rng) {
         let element = self.element;
         let spread = spread.in_type(element);
         if element.size <= 2 && self.count() > QUANTILES {
@@ -163,14 +163,14 @@ impl<'a> Area<'a> {
     }
 
     /// Fills with integers between two bounds, of which at least this share is zero.
-    pub fn range(&mut self, low: i64, high: i64, zeros: f64, chance: &mut Chance) {
+    pub fn range(&mut self, low: i64, high: i64, zeros: f64, chance: &mut Rng) {
         let span = high.wrapping_sub(low).cast_unsigned().saturating_add(1);
         let usual = if low <= 0 && high >= 0 { 1.0 / span as f64 } else { 0.0 };
         let is_flag = (low, high) == (0, 1) && zeros > 0.0;
         let is_sparse = is_flag || zeros > 2.0 * usual;
         let element = self.element;
         self.each(chance, |chance, _, _| {
-            element.of_integer(match is_sparse && chance.share() < zeros {
+            element.of_integer(match is_sparse && chance.uniform() < zeros {
                 true => 0,
                 false if is_flag => 1,
                 false => low.wrapping_add(chance.below(span).cast_signed()),
@@ -182,7 +182,7 @@ impl<'a> Area<'a> {
     ///
     /// # Errors
     /// Returns an error when no contents have the name `values`.
-    pub fn apply(&mut self, values: &str, (low, high): (f64, f64), chance: &mut Chance) -> Result<(), String> {
+    pub fn apply(&mut self, values: &str, (low, high): (f64, f64), chance: &mut Rng) -> Result<(), String> {
         if self.count() == 0 {
             return Ok(());
         }
@@ -207,7 +207,7 @@ impl<'a> Area<'a> {
                 let factor = 1e-4_f64.max(16.0 * tiny).min(0.1);
                 let least = if low > 0.0 { element.decode(1) } else { f64::NEG_INFINITY };
                 self.change(chance, |chance, _, old| {
-                    let small = if chance.share() < 0.125 { old / recorded * tiny } else { old * factor };
+                    let small = if chance.uniform() < 0.125 { old / recorded * tiny } else { old * factor };
                     small.max(least)
                 });
             }
@@ -220,7 +220,7 @@ impl<'a> Area<'a> {
             "skewed" => {
                 let top = (greatest / 8.0).max(amplitude);
                 let pulled = |old: f64| (old * 1000.0).clamp(-top, top);
-                self.change(chance, |chance, _, old| if chance.share() < 1.0 / 64.0 { pulled(old) } else { old });
+                self.change(chance, |chance, _, old| if chance.uniform() < 1.0 / 64.0 { pulled(old) } else { old });
                 let at = self.at(one);
                 let old = element.decode(element.read(self.bytes, at));
                 self.set(one, pulled(old));
@@ -233,7 +233,7 @@ impl<'a> Area<'a> {
                 let least = element.least();
                 self.change(
                     chance,
-                    |chance, at, old| if is_whole(at) || chance.share() < 1.0 / 64.0 { least } else { old },
+                    |chance, at, old| if is_whole(at) || chance.uniform() < 1.0 / 64.0 { least } else { old },
                 );
                 self.set(one, least);
             }
@@ -242,8 +242,8 @@ impl<'a> Area<'a> {
                 let chosen = if self.shape.len() > 1 { 0.125 } else { 1.0 };
                 let rows = chance.bits();
                 self.change(chance, |chance, row, old| {
-                    let is_spoilt = Chance::new(rows ^ row as u64).share() < chosen;
-                    if chance.share() < few && is_spoilt { f64::NAN } else { old }
+                    let is_spoilt = Rng::new(rows ^ row as u64).uniform() < chosen;
+                    if chance.uniform() < few && is_spoilt { f64::NAN } else { old }
                 });
                 self.set(one, f64::NAN);
             }
@@ -263,7 +263,7 @@ impl<'a> Area<'a> {
     /// values stay.
     pub fn jitter(&mut self, seed: u64) {
         let (mask, last) = (self.element.sign_bit() - 1, self.element.first_infinite() - 1);
-        self.each(&mut Chance::new(seed ^ 0x6a69_7474_6572), |chance, _, bits| {
+        self.each(&mut Rng::new(seed ^ 0x6a69_7474_6572), |chance, _, bits| {
             let step = chance.below(3).wrapping_sub(1);
             if (2..last).contains(&(bits & mask)) { bits.wrapping_add(step) } else { bits }
         });
@@ -277,7 +277,7 @@ impl<'a> Area<'a> {
             return;
         }
         let half = if rounds { 1 << (CUT - 1) } else { 0 };
-        self.each(&mut Chance::new(0), |_, _, bits| {
+        self.each(&mut Rng::new(0), |_, _, bits| {
             let made = (bits + half) >> CUT << CUT;
             if element.decode(bits).is_finite() && element.decode(made).is_finite() { made } else { bits }
         });

@@ -1,10 +1,10 @@
 //! The comparison of float results up to the original's rounding error: the rule of `floats.py`, with the same
-//! constants. `tests/worker/test_raw.py` compares the two.
+//! constants. `tests/worker/test_torch_free.py` compares the two.
 
 use std::ops::Range;
 use std::panic::resume_unwind;
 
-use super::{MOST_THREADS, Run};
+use super::{ElementBytes, MOST_THREADS};
 
 /// The factor by which a candidate's error may exceed the original's. `floats.py` explains this and the following
 /// constants.
@@ -27,9 +27,9 @@ const PART: usize = 1 << 14;
 /// A float result in all runs.
 #[derive(Debug)]
 pub struct Floats<'a> {
-    original: Run<'a>,
-    reference: Option<Run<'a>>,
-    jittered: Vec<Run<'a>>,
+    original: ElementBytes<'a>,
+    reference: Option<ElementBytes<'a>>,
+    jittered: Vec<ElementBytes<'a>>,
     arithmetic: f64,
     share: f64,
     holds_nan: bool,
@@ -64,7 +64,7 @@ struct Part {
 
 /// The wrong elements of a candidate.
 #[derive(Clone, Copy, Debug)]
-pub struct Wrong {
+pub struct FloatMismatch {
     /// The number of wrong elements.
     pub count: usize,
     /// The number of elements that are finite on one side only.
@@ -85,7 +85,7 @@ fn size_of(value: f64) -> f64 {
     if value.is_finite() { value.abs() } else { 0.0 }
 }
 
-impl Wrong {
+impl FloatMismatch {
     /// The error relative to the allowed error.
     #[must_use]
     pub fn excess(&self) -> f64 {
@@ -97,10 +97,10 @@ impl Wrong {
 impl<'a> Floats<'a> {
     /// `rounding` is the rounding error of the arithmetic, and its share of the movement under moved inputs.
     pub fn new(
-        original: Run<'a>,
+        original: ElementBytes<'a>,
         shape: &[i64],
-        reference: Option<Run<'a>>,
-        jittered: Vec<Run<'a>>,
+        reference: Option<ElementBytes<'a>>,
+        jittered: Vec<ElementBytes<'a>>,
         (arithmetic, share): (f64, f64),
         (holds_nan, level): (bool, Option<f64>),
         known: Option<Scales>,
@@ -308,7 +308,7 @@ impl<'a> Floats<'a> {
     }
 
     /// The candidate's elements that differ by more than rounding.
-    pub fn wrong(&self, candidate: Run<'_>) -> Option<Wrong> {
+    pub fn wrong(&self, candidate: ElementBytes<'_>) -> Option<FloatMismatch> {
         let parts = self.over(|range| {
             // Bitwise equal elements are right.
             let is_same = self.original.part(range.clone()) == candidate.part(range.clone());
@@ -316,12 +316,12 @@ impl<'a> Floats<'a> {
         });
         parts.into_iter().flatten().reduce(|one, other| {
             let worse = if other.excess() > one.excess() { other } else { one };
-            Wrong { count: one.count + other.count, strange: one.strange + other.strange, ..worse }
+            FloatMismatch { count: one.count + other.count, strange: one.strange + other.strange, ..worse }
         })
     }
 
-    fn wrong_in(&self, part: &Part, candidate: Run<'_>) -> Option<Wrong> {
-        let mut found: Option<Wrong> = None;
+    fn wrong_in(&self, part: &Part, candidate: ElementBytes<'_>) -> Option<FloatMismatch> {
+        let mut found: Option<FloatMismatch> = None;
         for (at, o) in part.o.iter().enumerate() {
             let got = candidate.value(part.start + at);
             let (expected, bound) = self.bounded(part, at);
@@ -330,12 +330,12 @@ impl<'a> Floats<'a> {
             }
             let strange = usize::from(!(got.is_finite() && o.is_finite()));
             let error = (got - expected).abs();
-            let one = Wrong { count: 1, strange, at: part.start + at, got, expected, error, bound };
+            let one = FloatMismatch { count: 1, strange, at: part.start + at, got, expected, error, bound };
             found = Some(match found {
                 None => one,
                 Some(worst) => {
                     let worse = if one.excess() > worst.excess() { one } else { worst };
-                    Wrong { count: worst.count + 1, strange: worst.strange + strange, ..worse }
+                    FloatMismatch { count: worst.count + 1, strange: worst.strange + strange, ..worse }
                 }
             });
         }

@@ -2,17 +2,17 @@
 //!
 //! Only the worker uses this module. It does not depend on Python, so its tests need no interpreter.
 
+mod distribution;
 mod element;
+mod element_bytes;
 mod fill;
 mod floats;
-mod run;
-mod spread;
 
 /// The most threads that work on many elements at once.
 const MOST_THREADS: usize = 8;
 
-pub use element::{Element, Kind};
+pub use distribution::Spread;
+pub use element::{ElementKind, ElementType};
+pub use element_bytes::ElementBytes;
 pub use fill::Area;
-pub use floats::{ARITHMETIC, FACTOR, Floats, Scales, Wrong};
-pub use run::Run;
-pub use spread::Spread;
+pub use floats::{ARITHMETIC, FACTOR, FloatMismatch, Floats, Scales};

@@ -22,7 +22,7 @@ struct Log<'a> {
 struct Run<'a> {
     tool: Tool,
     column_kind: &'static str,
-    results: Vec<Found<'a>>,
+    results: Vec<SarifResult<'a>>,
 }
 
 #[derive(Serialize)]
@@ -72,7 +72,7 @@ struct Text<T> {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Found<'a> {
+struct SarifResult<'a> {
     rule_id: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     rule_index: Option<usize>,
@@ -97,7 +97,7 @@ struct Location<'a> {
 #[serde(rename_all = "camelCase")]
 struct Physical {
     artifact_location: Artifact,
-    region: Place,
+    region: SarifRegion,
 }
 
 #[derive(Clone, Serialize)]
@@ -107,7 +107,7 @@ struct Artifact {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Place {
+struct SarifRegion {
     start_line: u32,
     start_column: u32,
     end_line: u32,
@@ -131,7 +131,7 @@ struct Change<'a> {
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Replacement<'a> {
-    deleted_region: Place,
+    deleted_region: SarifRegion,
     inserted_content: Text<&'a str>,
 }
 
@@ -161,13 +161,13 @@ fn rule_of(declaration: &Declaration) -> RuleOf {
     }
 }
 
-fn found<'a>(report: &Report, source: &Source, finding: &'a Diagnostic) -> Found<'a> {
+fn found<'a>(report: &Report, source: &Source, finding: &'a Diagnostic) -> SarifResult<'a> {
     let artifact = Artifact { uri: uri(&report.path) };
     let location = |span: Span, message: Option<&'a str>| Location {
         physical_location: Physical { artifact_location: artifact.clone(), region: place(source, span) },
         message: message.map(|text| Text { text }),
     };
-    Found {
+    SarifResult {
         rule_id: finding.code,
         rule_index: rules::all().iter().position(|rule| rule.declaration.code == finding.code),
         level: level(finding.severity),
@@ -198,9 +198,9 @@ fn level(severity: Severity) -> &'static str {
     }
 }
 
-fn place(source: &Source, span: Span) -> Place {
+fn place(source: &Source, span: Span) -> SarifRegion {
     let Region { line, column, end_line, end_column } = Region::of(source, span);
-    Place { start_line: line, start_column: column, end_line, end_column }
+    SarifRegion { start_line: line, start_column: column, end_line, end_column }
 }
 
 /// A path as a reference relative to where the command ran, or as a `file:` address when it is absolute.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail, ensure};
-use model::api::{Member, MemberKind, Parameter, Table, Version};
+use model::api::{Member, MemberKind, MemberParameter, Table, Version};
 use model::syntax::Source;
 use tree_sitter::Node;
 
@@ -313,7 +313,7 @@ pub(super) fn decorated(node: Node<'_>, text: &str, wanted: &str) -> bool {
 }
 
 /// Parameters of `__init__`, of the base class of the same file where there is none, or a dataclass's fields.
-fn class_params(class: Node<'_>, dataclass: bool, scope: &Scope<'_>) -> Vec<Parameter> {
+fn class_params(class: Node<'_>, dataclass: bool, scope: &Scope<'_>) -> Vec<MemberParameter> {
     if let Some(init) = method(class, "__init__", scope.text) {
         return params(init, scope.text).split_off(1);
     }
@@ -335,14 +335,14 @@ fn method<'a>(class: Node<'a>, wanted: &str, text: &str) -> Option<Node<'a>> {
 }
 
 /// `name: type = default` in the body of a class.
-fn fields(class: Node<'_>, text: &str) -> Vec<Parameter> {
+fn fields(class: Node<'_>, text: &str) -> Vec<MemberParameter> {
     let Some(body) = class.child_by_field_name("body") else { return Vec::new() };
     let mut cursor = body.walk();
     body.named_children(&mut cursor)
         .filter_map(|child| child.named_child(0).filter(|inner| inner.kind() == "assignment"))
         .filter(|assignment| assignment.child_by_field_name("type").is_some())
         .filter_map(|assignment| {
-            Some(Parameter {
+            Some(MemberParameter {
                 name: text[assignment.child_by_field_name("left")?.byte_range()].to_owned(),
                 default: assignment.child_by_field_name("right").map(|value| one_line(&text[value.byte_range()])),
             })
@@ -350,20 +350,20 @@ fn fields(class: Node<'_>, text: &str) -> Vec<Parameter> {
         .collect()
 }
 
-pub(super) fn params(function: Node<'_>, text: &str) -> Vec<Parameter> {
+pub(super) fn params(function: Node<'_>, text: &str) -> Vec<MemberParameter> {
     let Some(list) = function.child_by_field_name("parameters") else { return Vec::new() };
     let str = |node: Node<'_>| one_line(&text[node.byte_range()]);
     let mut cursor = list.walk();
     list.named_children(&mut cursor)
         .filter_map(|node| match node.kind() {
             "comment" | "positional_separator" => None,
-            "typed_parameter" => Some(Parameter { name: str(node.named_child(0)?), default: None }),
-            "default_parameter" | "typed_default_parameter" => Some(Parameter {
+            "typed_parameter" => Some(MemberParameter { name: str(node.named_child(0)?), default: None }),
+            "default_parameter" | "typed_default_parameter" => Some(MemberParameter {
                 name: str(node.child_by_field_name("name")?),
                 default: node.child_by_field_name("value").map(str),
             }),
             // A name, `*args`, `**kwargs`, and the `*` before keyword-only parameters.
-            _ => Some(Parameter { name: str(node), default: None }),
+            _ => Some(MemberParameter { name: str(node), default: None }),
         })
         .filter(|param| !INTERNAL.contains(&param.name.as_str()))
         .collect()

@@ -1,7 +1,7 @@
 //! Transfer functions of calls: the results of functions of `triton.language`.
 
 use super::super::fills::{self, Fill};
-use super::super::lanes::{Along, Kind, Operation, Undefined, Value};
+use super::super::lanes::{Along, LaneValue, NumberKind, Operation, Undefined};
 use super::reductions::REDUCTIONS;
 use super::{Names, Run};
 use crate::kernel::ast::{Call, Expr, ExprKind};
@@ -27,7 +27,7 @@ const MAPS: &[(&str, bool, bool)] = &[
 /// Functions that return their first argument.
 const HINTS: &[&str] = &["debug_barrier", "max_constancy", "max_contiguous", "multiple_of"];
 impl<'a> Run<'a> {
-    pub(super) fn call(&mut self, expr: &'a Expr, call: &'a Call, names: &mut Names<'a>) -> Value<'a> {
+    pub(super) fn call(&mut self, expr: &'a Expr, call: &'a Call, names: &mut Names<'a>) -> LaneValue<'a> {
         let member = self.member(&call.func);
         if member.is_none()
             && let ExprKind::Attribute { value, name, .. } = &call.func.kind
@@ -37,20 +37,20 @@ impl<'a> Run<'a> {
         }
         let values: Vec<_> = call.args.iter().map(|arg| self.eval(&arg.value, names)).collect();
         if call.has_star() {
-            return Value::unknown();
+            return LaneValue::unknown();
         }
-        let arguments = Arguments { call, values: &values, first: 0 };
+        let arguments = CallArguments { call, values: &values, first: 0 };
         match (member, call.func.as_name()) {
             (Some(member), _) => self.function(expr, &member, &arguments, names),
             (None, Some(name)) if !self.kernel.locals.contains(name) => {
                 match (name, values.iter().all(|value| value.rank() == Some(0))) {
-                    ("float", _) if infinity(call).is_some() => Value::scalar().of_number(infinity(call)),
-                    ("float" | "int" | "min" | "max", true) => Value::scalar(),
+                    ("float", _) if infinity(call).is_some() => LaneValue::scalar().of_number(infinity(call)),
+                    ("float" | "int" | "min" | "max", true) => LaneValue::scalar(),
                     ("min" | "max", false) if values.len() == 2 => values[0].binary(Operation::Other, &values[1]),
-                    _ => Value::unknown(),
+                    _ => LaneValue::unknown(),
                 }
             }
-            _ => Value::unknown(),
+            _ => LaneValue::unknown(),
         }
     }
 
@@ -62,68 +62,74 @@ impl<'a> Run<'a> {
         value: &'a Expr,
         name: &'a str,
         names: &mut Names<'a>,
-    ) -> Value<'a> {
+    ) -> LaneValue<'a> {
         let receiver = self.eval(value, names);
         let mut values = vec![receiver];
         values.extend(call.args.iter().map(|arg| self.eval(&arg.value, names)));
         if call.has_star() {
-            return Value::unknown();
+            return LaneValue::unknown();
         }
-        let arguments = Arguments { call, values: &values, first: 1 };
+        let arguments = CallArguments { call, values: &values, first: 1 };
         match name {
             "to" | "cast" => {
                 let dtype = arguments.expr("dtype", 1);
                 cast(values.swap_remove(0), dtype)
             }
             // A wrapper of another module, which returns a wider integer.
-            "program_id" | "num_programs" => Value::scalar(),
+            "program_id" | "num_programs" => LaneValue::scalar(),
             _ if REDUCTIONS.contains(&name) || matches!(name, "abs" | "exp" | "log" | "sqrt" | "sigmoid" | "trans") => {
                 self.function(expr, name, &arguments, names)
             }
-            _ => Value::unknown(),
+            _ => LaneValue::unknown(),
         }
     }
 
-    fn function(&mut self, expr: &'a Expr, name: &str, args: &Arguments<'a, '_>, names: &Names<'a>) -> Value<'a> {
-        let first = args.value("input", 0).or_else(|| args.values.first()).cloned().unwrap_or_else(Value::unknown);
+    fn function(
+        &mut self,
+        expr: &'a Expr,
+        name: &str,
+        args: &CallArguments<'a, '_>,
+        names: &Names<'a>,
+    ) -> LaneValue<'a> {
+        let first = args.value("input", 0).or_else(|| args.values.first()).cloned().unwrap_or_else(LaneValue::unknown);
         if let Some(&reduction) = REDUCTIONS.iter().find(|&&known| known == name) {
             return self.reduction(expr, reduction, first, args);
         }
         let two = |operation| match (args.values.first(), args.values.get(1)) {
             (Some(left), Some(right)) => left.binary(operation, right),
-            _ => Value::unknown(),
+            _ => LaneValue::unknown(),
         };
         match name {
             "arange" => arange(args),
             "load" => self.load(expr, args, names),
-            "program_id" | "num_programs" | "constexpr" => Value::scalar(),
-            "zeros" => shaped(args.expr("shape", 0)).of_kind(Kind::Zero).of_number(Some(0.0)),
+            "program_id" | "num_programs" | "constexpr" => LaneValue::scalar(),
+            "zeros" => shaped(args.expr("shape", 0)).of_kind(NumberKind::Zero).of_number(Some(0.0)),
             "full" => {
                 let number = args.value("value", 1).and_then(|value| value.number);
-                let kind = if number == Some(0.0) { Kind::Zero } else { Kind::Plain };
+                let kind = if number == Some(0.0) { NumberKind::Zero } else { NumberKind::Plain };
                 shaped(args.expr("shape", 0)).of_kind(kind).of_number(number)
             }
             "zeros_like" => match first.rank() {
-                Some(rank) => Value::tile(vec![Along::Same; rank]).of_kind(Kind::Zero).of_number(Some(0.0)),
-                None => Value::unknown(),
+                Some(rank) => LaneValue::tile(vec![Along::Same; rank]).of_kind(NumberKind::Zero).of_number(Some(0.0)),
+                None => LaneValue::unknown(),
             },
             "where" => match args.values {
                 [condition, yes, no] => condition.choose(yes, no),
-                _ => Value::unknown(),
+                _ => LaneValue::unknown(),
             },
             "expand_dims" => match (first.rank(), args.expr("axis", 1).and_then(Expr::as_int)) {
                 (Some(rank), Some(axis)) => {
                     let at = if axis < 0 { axis + as_int(rank) + 1 } else { axis };
-                    usize::try_from(at).map_or_else(|_| Value::unknown(), |at| first.expanded(at))
+                    usize::try_from(at).map_or_else(|_| LaneValue::unknown(), |at| first.expanded(at))
                 }
-                _ => Value::unknown(),
+                _ => LaneValue::unknown(),
             },
             "broadcast_to" => match (first.rank(), shaped(args.expr("shape", 1))) {
                 (Some(rank), shape) if rank == 0 || shape.rank() == Some(rank) => {
                     let axes = shape.axes.clone();
-                    if rank == 0 { Value { axes, ..first } } else { first }
+                    if rank == 0 { LaneValue { axes, ..first } } else { first }
                 }
-                _ => Value::unknown(),
+                _ => LaneValue::unknown(),
             },
             "trans" if args.values.len() == 1 && first.rank() == Some(2) => first.transposed(),
             "fdiv" | "div_rn" | "cdiv" => two(Operation::Quotient),
@@ -141,37 +147,37 @@ impl<'a> Run<'a> {
             "cast" => cast(first, args.expr("dtype", 1)),
             "fma" => match args.values {
                 [a, b, c] => a.binary(Operation::Product, b).binary(Operation::Sum, c),
-                _ => Value::unknown(),
+                _ => LaneValue::unknown(),
             },
             "clamp" => match args.values {
                 [x, low, high] => x.binary(Operation::Other, low).binary(Operation::Other, high),
-                _ => Value::unknown(),
+                _ => LaneValue::unknown(),
             },
             _ if HINTS.contains(&name) => first,
             _ => match MAPS.iter().find(|(known, ..)| *known == name) {
                 Some((_, zero_stays, nonnegative)) => {
                     let fill = first.fill.clone().and_then(|fill| fill.mapped(name));
-                    Value { fill, ..first.mapped(*zero_stays, *nonnegative) }
+                    LaneValue { fill, ..first.mapped(*zero_stays, *nonnegative) }
                 }
-                None => Value::unknown(),
+                None => LaneValue::unknown(),
             },
         }
     }
 
-    fn load(&mut self, expr: &'a Expr, args: &Arguments<'a, '_>, names: &Names<'a>) -> Value<'a> {
-        let Some(pointer) = args.value("pointer", 0) else { return Value::unknown() };
+    fn load(&mut self, expr: &'a Expr, args: &CallArguments<'a, '_>, names: &Names<'a>) -> LaneValue<'a> {
+        let Some(pointer) = args.value("pointer", 0) else { return LaneValue::unknown() };
         let given = |expr: &&Expr| !matches!(expr.kind, ExprKind::None);
         let mask_expr = args.expr("mask", 1).filter(given);
         let mask = match mask_expr {
-            Some(_) => args.value("mask", 1).cloned().unwrap_or_else(Value::unknown),
-            None => Value::scalar(),
+            Some(_) => args.value("mask", 1).cloned().unwrap_or_else(LaneValue::unknown),
+            None => LaneValue::scalar(),
         };
-        let (Some(pointer_rank), Some(mask_rank)) = (pointer.rank(), mask.rank()) else { return Value::unknown() };
+        let (Some(pointer_rank), Some(mask_rank)) = (pointer.rank(), mask.rank()) else { return LaneValue::unknown() };
         if pointer_rank == 0 && mask_rank > 0 {
-            return Value::unknown();
+            return LaneValue::unknown();
         }
         let lanes = pointer.binary(Operation::Other, &mask);
-        let mut loaded = Value::tile(lanes.axes.unwrap_or_default());
+        let mut loaded = LaneValue::tile(lanes.axes.unwrap_or_default());
         let rank = pointer_rank.max(mask_rank);
         let changes: Vec<bool> = (0..rank)
             .map(|at| (at + mask_rank).checked_sub(rank))
@@ -184,7 +190,7 @@ impl<'a> Run<'a> {
             if let (Some(number), Some(mask), true) = (number, mask_expr, changes.contains(&true)) {
                 loaded.fill = Some(Fill::of(expr, mask, changes, number));
             }
-            return loaded.of_kind(if literal { Kind::Filled } else { Kind::Plain });
+            return loaded.of_kind(if literal { NumberKind::Filled } else { NumberKind::Plain });
         }
         if changes.contains(&true) {
             loaded.undefined.push(Undefined::of(expr, changes));
@@ -198,20 +204,20 @@ impl<'a> Run<'a> {
 }
 
 /// The arguments of a call with their values. For a method, the receiver comes first.
-pub(super) struct Arguments<'a, 'v> {
+pub(super) struct CallArguments<'a, 'v> {
     call: &'a Call,
-    values: &'v [Value<'a>],
+    values: &'v [LaneValue<'a>],
     /// The number of entries of `values` before the arguments: 1 for a method.
     first: usize,
 }
 
-impl<'a> Arguments<'a, '_> {
+impl<'a> CallArguments<'a, '_> {
     /// The argument for a parameter, by keyword or by position.
     pub(super) fn expr(&self, name: &str, position: usize) -> Option<&'a Expr> {
         self.call.argument(name, position.checked_sub(self.first))
     }
 
-    pub(super) fn value(&self, name: &str, position: usize) -> Option<&Value<'a>> {
+    pub(super) fn value(&self, name: &str, position: usize) -> Option<&LaneValue<'a>> {
         if position < self.first {
             return self.values.get(position);
         }
@@ -221,19 +227,19 @@ impl<'a> Arguments<'a, '_> {
     }
 }
 
-fn arange<'a>(args: &Arguments<'a, '_>) -> Value<'a> {
-    let (Some(start), Some(end)) = (args.expr("start", 0), args.expr("end", 1)) else { return Value::unknown() };
+fn arange<'a>(args: &CallArguments<'a, '_>) -> LaneValue<'a> {
+    let (Some(start), Some(end)) = (args.expr("start", 0), args.expr("end", 1)) else { return LaneValue::unknown() };
     let (start, end_value) = (start.as_int(), end.as_int());
     let one = matches!((start, end_value), (Some(start), Some(end)) if end - start == 1);
-    let value = Value::tile(vec![if one { Along::Same } else { Along::Varies }]);
-    value.of_kind(if start == Some(0) { Kind::Index(end) } else { Kind::Affine })
+    let value = LaneValue::tile(vec![if one { Along::Same } else { Along::Varies }]);
+    value.of_kind(if start == Some(0) { NumberKind::Index(end) } else { NumberKind::Affine })
 }
 
 /// A value that is the same in all lanes, with a shape that is a literal.
-fn shaped<'a>(shape: Option<&Expr>) -> Value<'a> {
+fn shaped<'a>(shape: Option<&Expr>) -> LaneValue<'a> {
     match shape.map(|shape| &shape.kind) {
-        Some(ExprKind::List(sizes) | ExprKind::Tuple(sizes)) => Value::tile(vec![Along::Same; sizes.len()]),
-        _ => Value::unknown(),
+        Some(ExprKind::List(sizes) | ExprKind::Tuple(sizes)) => LaneValue::tile(vec![Along::Same; sizes.len()]),
+        _ => LaneValue::unknown(),
     }
 }
 
@@ -255,7 +261,7 @@ fn infinity(call: &Call) -> Option<f64> {
 }
 
 /// `value.to(dtype)`
-fn cast<'a>(mut value: Value<'a>, dtype: Option<&Expr>) -> Value<'a> {
+fn cast<'a>(mut value: LaneValue<'a>, dtype: Option<&Expr>) -> LaneValue<'a> {
     let name = dtype.and_then(|dtype| dtype.dotted()?.last().copied()).unwrap_or_default();
     if name == "int1" {
         value.fill = None;

@@ -6,16 +6,16 @@
 //! seen.
 
 mod calls;
-mod found;
+mod findings;
 mod reductions;
 
-pub use found::{PaddedReduction, Reductions, UndefinedReduction};
+pub use findings::{PaddedReduction, Reductions, UndefinedReduction};
 
 use rustc_hash::FxHashMap as HashMap;
 
-use super::constants::truth;
+use super::constants::constant_truth;
 use super::fills;
-use super::lanes::{Along, Kind, Operation, Value};
+use super::lanes::{Along, LaneValue, NumberKind, Operation};
 use super::launches::{certainly_launched, global, passed_alike, same};
 use crate::kernel::ast::{Expr, ExprKind, Stmt, StmtKind};
 use crate::kernel::{Kernel, Module};
@@ -62,7 +62,7 @@ pub fn undefined_reductions<'a>(module: &'a Module, kernel: &'a Kernel) -> Vec<U
 /// The environment at one point of the kernel: values and assignments by name.
 #[derive(Clone, Default)]
 struct Names<'a> {
-    values: HashMap<&'a str, Value<'a>>,
+    values: HashMap<&'a str, LaneValue<'a>>,
     assigned: HashMap<&'a str, Span>,
 }
 
@@ -129,7 +129,7 @@ impl<'a> Run<'a> {
             StmtKind::If { branches, orelse } => return self.branches(branches, orelse, names),
             StmtKind::For { target, iter, body, orelse } => {
                 self.eval(iter, names);
-                let counter = if self.is_range(iter) { Value::scalar() } else { Value::unknown() };
+                let counter = if self.is_range(iter) { LaneValue::scalar() } else { LaneValue::unknown() };
                 self.repeat(Some((target, counter)), body, names);
                 self.body(orelse, names);
             }
@@ -147,7 +147,7 @@ impl<'a> Run<'a> {
                 // It is not known which of its bodies run, so everything that it may bind is unknown from here on.
                 names.values.clear();
                 let locals = self.kernel.locals.iter();
-                names.values.extend(locals.map(|local| (local.as_str(), Value::unknown())));
+                names.values.extend(locals.map(|local| (local.as_str(), LaneValue::unknown())));
             }
             _ => stmt.exprs().into_iter().for_each(|expr| drop(self.eval(expr, names))),
         }
@@ -167,14 +167,14 @@ impl<'a> Run<'a> {
         let mut outcome: Option<Names<'a>> = None;
         let mut add = |then: Then, after: Names<'a>| match (&mut outcome, then) {
             (_, Then::Ends) => {}
-            (Some(known), Then::Continues) => join(known, after, Value::either),
+            (Some(known), Then::Continues) => join(known, after, LaneValue::either),
             (None, Then::Continues) => outcome = Some(after),
         };
         let mut otherwise = std::mem::take(names);
         let mut certain = None;
         for (test, body) in branches {
             self.eval(test, &mut otherwise);
-            match truth(test) {
+            match constant_truth(test) {
                 Some(false) => {}
                 Some(true) => {
                     certain = Some(body);
@@ -197,7 +197,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    fn repeat(&mut self, counter: Option<(&'a Expr, Value<'a>)>, body: &'a [Stmt], names: &mut Names<'a>) {
+    fn repeat(&mut self, counter: Option<(&'a Expr, LaneValue<'a>)>, body: &'a [Stmt], names: &mut Names<'a>) {
         if !self.may_copy(names) {
             return;
         }
@@ -208,7 +208,7 @@ impl<'a> Run<'a> {
                 assign(target, value.clone(), target.span, &mut after);
             }
             if self.body(body, &mut after) == Then::Continues {
-                join(names, after, Value::looped);
+                join(names, after, LaneValue::looped);
             }
         }
         self.depth -= 1;
@@ -230,19 +230,19 @@ impl<'a> Run<'a> {
         Some(name.unwrap_or(member))
     }
 
-    fn eval(&mut self, expr: &'a Expr, names: &mut Names<'a>) -> Value<'a> {
+    fn eval(&mut self, expr: &'a Expr, names: &mut Names<'a>) -> LaneValue<'a> {
         let mut value = self.eval_kind(expr, names);
         value.fill.iter_mut().for_each(|fill| fill.note(expr.span));
         value
     }
 
-    fn eval_kind(&mut self, expr: &'a Expr, names: &mut Names<'a>) -> Value<'a> {
+    fn eval_kind(&mut self, expr: &'a Expr, names: &mut Names<'a>) -> LaneValue<'a> {
         match &expr.kind {
             ExprKind::Name(name) => self.name(name, names),
             ExprKind::Int(_) | ExprKind::Float(_) | ExprKind::Bool(_) => {
                 let number = literal(expr);
-                let kind = if number == Some(0.0) { Kind::Zero } else { Kind::Plain };
-                Value::scalar().of_kind(kind).of_number(number)
+                let kind = if number == Some(0.0) { NumberKind::Zero } else { NumberKind::Plain };
+                LaneValue::scalar().of_kind(kind).of_number(number)
             }
             ExprKind::Binary { op, left, right } | ExprKind::BoolOp { op, left, right } => {
                 let is_square = left.as_name().is_some() && left.as_name() == right.as_name();
@@ -251,7 +251,7 @@ impl<'a> Run<'a> {
                 match value.rank() {
                     Some(rank) if is_square => {
                         let fill = fills::binary(operation(op), &left, &right, rank, true);
-                        Value { fill, ..value }
+                        LaneValue { fill, ..value }
                     }
                     _ => value,
                 }
@@ -262,13 +262,13 @@ impl<'a> Run<'a> {
                 let fill = value.fill.clone().and_then(|fill| if op == "+" { Some(fill) } else { fill.mapped(op) });
                 let number = value.number.filter(|_| op == "-").map(|number| -number);
                 let mapped = value.mapped(op == "-" || op == "+", false);
-                Value { axes, fill, number, ..mapped }
+                LaneValue { axes, fill, number, ..mapped }
             }
             ExprKind::Compare { left, rest } => self.compare(left, rest, names),
             ExprKind::IfExp { test, body, orelse } => {
                 self.eval(test, names);
                 let (body, orelse) = (self.eval(body, names), self.eval(orelse, names));
-                match truth(test) {
+                match constant_truth(test) {
                     Some(true) => body,
                     Some(false) => orelse,
                     None => body.either(&orelse),
@@ -277,7 +277,7 @@ impl<'a> Run<'a> {
             ExprKind::Subscript { value, index } => self.subscript(value, index, names),
             ExprKind::Attribute { value, name, .. } => {
                 let value = self.eval(value, names);
-                if name == "T" && value.rank() == Some(2) { value.transposed() } else { Value::unknown() }
+                if name == "T" && value.rank() == Some(2) { value.transposed() } else { LaneValue::unknown() }
             }
             ExprKind::Call(call) => self.call(expr, call, names),
             ExprKind::Named { name, value } => {
@@ -286,21 +286,21 @@ impl<'a> Run<'a> {
                 names.assigned.insert(name, expr.span);
                 value
             }
-            ExprKind::Lambda { .. } | ExprKind::Comprehension { .. } => Value::unknown(),
+            ExprKind::Lambda { .. } | ExprKind::Comprehension { .. } => LaneValue::unknown(),
             _ => {
                 expr.children().into_iter().for_each(|child| drop(self.eval(child, names)));
-                Value::unknown()
+                LaneValue::unknown()
             }
         }
     }
 
-    fn name(&self, name: &str, names: &Names<'a>) -> Value<'a> {
+    fn name(&self, name: &str, names: &Names<'a>) -> LaneValue<'a> {
         if let Some(value) = names.values.get(name) {
             return value.clone();
         }
         if let Some(param) = self.kernel.param(name) {
             let number = (self.launched || param.constexpr) && !param.variadic;
-            return if number { Value::scalar() } else { Value::unknown() };
+            return if number { LaneValue::scalar() } else { LaneValue::unknown() };
         }
         let is_number = |value: &Expr| match &value.kind {
             ExprKind::Int(_) | ExprKind::Float(_) | ExprKind::Bool(_) => true,
@@ -310,30 +310,30 @@ impl<'a> Run<'a> {
             _ => false,
         };
         match global(self.module, name) {
-            Some(value) if !self.kernel.locals.contains(name) && is_number(value) => Value::scalar(),
-            _ => Value::unknown(),
+            Some(value) if !self.kernel.locals.contains(name) && is_number(value) => LaneValue::scalar(),
+            _ => LaneValue::unknown(),
         }
     }
 
-    fn compare(&mut self, left: &'a Expr, rest: &'a [(String, Expr)], names: &mut Names<'a>) -> Value<'a> {
+    fn compare(&mut self, left: &'a Expr, rest: &'a [(String, Expr)], names: &mut Names<'a>) -> LaneValue<'a> {
         let first = self.eval(left, names);
         let [(op, right_expr)] = rest else {
             rest.iter().for_each(|(_, right)| drop(self.eval(right, names)));
-            return Value::unknown();
+            return LaneValue::unknown();
         };
         let right = self.eval(right_expr, names);
         if !matches!(op.as_str(), "<" | "<=" | ">" | ">=" | "==" | "!=") {
-            return Value::unknown();
+            return LaneValue::unknown();
         }
         let mut value = first.binary(Operation::Comparison, &right);
         value.fill = value.rank().and_then(|rank| fills::compared(op, &first, &right, rank));
         let always = match (&first.kind, op.as_str()) {
-            (Kind::Index(end), "<" | "<=" | "!=") => {
+            (NumberKind::Index(end), "<" | "<=" | "!=") => {
                 same(end, right_expr)
                     || matches!((end.as_name(), right_expr.as_name()), (Some(end), Some(bound))
                         if passed_alike(self.module, self.kernel, end, bound))
             }
-            (Kind::Index(_), ">=") => right_expr.as_int() == Some(0),
+            (NumberKind::Index(_), ">=") => right_expr.as_int() == Some(0),
             _ => false,
         };
         if let (true, Some(axes)) = (always, &mut value.axes) {
@@ -342,7 +342,7 @@ impl<'a> Run<'a> {
         value
     }
 
-    fn subscript(&mut self, value: &'a Expr, index: &'a [Expr], names: &mut Names<'a>) -> Value<'a> {
+    fn subscript(&mut self, value: &'a Expr, index: &'a [Expr], names: &mut Names<'a>) -> LaneValue<'a> {
         let mut value = self.eval(value, names);
         index.iter().for_each(|part| drop(self.eval(part, names)));
         let parts = match index {
@@ -354,31 +354,31 @@ impl<'a> Run<'a> {
             match &part.kind {
                 ExprKind::None => value = value.expanded(at),
                 ExprKind::Slice(bounds) if bounds.is_empty() => kept += 1,
-                _ => return Value::unknown(),
+                _ => return LaneValue::unknown(),
             }
         }
         // `x[:, None]` on a tile of one axis; more axes than `:` would be kept behind.
         let added = parts.len() - kept;
-        if value.rank().is_some_and(|rank| rank == kept + added) { value } else { Value::unknown() }
+        if value.rank().is_some_and(|rank| rank == kept + added) { value } else { LaneValue::unknown() }
     }
 }
 
-fn assign<'a>(target: &'a Expr, value: Value<'a>, span: Span, names: &mut Names<'a>) {
+fn assign<'a>(target: &'a Expr, value: LaneValue<'a>, span: Span, names: &mut Names<'a>) {
     match &target.kind {
         ExprKind::Name(name) => {
             names.values.insert(name, value);
             names.assigned.insert(name, span);
         }
         ExprKind::Tuple(parts) | ExprKind::List(parts) => {
-            parts.iter().for_each(|part| assign(part, Value::unknown(), span, names));
+            parts.iter().for_each(|part| assign(part, LaneValue::unknown(), span, names));
         }
-        ExprKind::Starred(inner) => assign(inner, Value::unknown(), span, names),
+        ExprKind::Starred(inner) => assign(inner, LaneValue::unknown(), span, names),
         _ => {}
     }
 }
 
 /// Joins the environments of two paths. A name that only one of them binds can only be used after that path.
-fn join<'a>(names: &mut Names<'a>, other: Names<'a>, both: fn(&Value<'a>, &Value<'a>) -> Value<'a>) {
+fn join<'a>(names: &mut Names<'a>, other: Names<'a>, both: fn(&LaneValue<'a>, &LaneValue<'a>) -> LaneValue<'a>) {
     for (name, value) in other.values {
         match names.values.get_mut(name) {
             Some(known) if *known == value => {}

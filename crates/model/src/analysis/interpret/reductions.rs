@@ -2,10 +2,10 @@
 
 use rustc_hash::{FxHashMap as HashMap, FxHashSet as HashSet};
 
-use super::super::constants::truth;
+use super::super::constants::constant_truth;
 use super::super::fills::{Content, Fill};
-use super::super::lanes::{Undefined, Value};
-use super::calls::{Arguments, as_int};
+use super::super::lanes::{LaneValue, Undefined};
+use super::calls::{CallArguments, as_int};
 use super::{PaddedReduction, Run, UndefinedReduction};
 use crate::kernel::ast::{Expr, ExprKind, Stmt, StmtKind, walk_statements};
 use crate::syntax::Span;
@@ -18,10 +18,10 @@ impl<'a> Run<'a> {
         &mut self,
         expr: &'a Expr,
         name: &'static str,
-        value: Value<'a>,
-        args: &Arguments<'a, '_>,
-    ) -> Value<'a> {
-        let Some(rank) = value.rank() else { return Value::unknown() };
+        value: LaneValue<'a>,
+        args: &CallArguments<'a, '_>,
+    ) -> LaneValue<'a> {
+        let Some(rank) = value.rank() else { return LaneValue::unknown() };
         let axis_expr = args.expr("axis", 1).filter(|axis| !matches!(axis.kind, ExprKind::None));
         let axis = match axis_expr.map(|axis| (axis, axis.as_int())) {
             None => None,
@@ -30,10 +30,10 @@ impl<'a> Run<'a> {
                 let at = if axis < 0 { axis + as_int(rank) } else { axis };
                 match usize::try_from(at) {
                     Ok(at) if at < rank => Some(at),
-                    _ => return Value::unknown(),
+                    _ => return LaneValue::unknown(),
                 }
             }
-            Some((_, None)) => return Value::unknown(),
+            Some((_, None)) => return LaneValue::unknown(),
         };
         let keep_position = match name {
             "max" | "min" => 4,
@@ -42,7 +42,7 @@ impl<'a> Run<'a> {
         };
         let flag = |expr: Option<&Expr>| match expr {
             None => Some(false),
-            Some(expr) => truth(expr),
+            Some(expr) => constant_truth(expr),
         };
         let keep_dims = flag(args.expr("keep_dims", keep_position));
         if let Some(fill) = &value.fill
@@ -55,15 +55,15 @@ impl<'a> Run<'a> {
             self.report(&lanes, expr, name);
         }
         let pair = matches!(name, "max" | "min") && flag(args.expr("return_indices", 2)) != Some(false);
-        if keep_dims.is_none() || pair { Value::unknown() } else { left }
+        if keep_dims.is_none() || pair { LaneValue::unknown() } else { left }
     }
 
     /// `tl.dot(a, b)` sums along the last axis of `a` and the last but one of `b`.
-    pub(super) fn product(&mut self, expr: &'a Expr, args: &Arguments<'a, '_>) -> Value<'a> {
+    pub(super) fn product(&mut self, expr: &'a Expr, args: &CallArguments<'a, '_>) -> LaneValue<'a> {
         let operands = [args.value("input", 0).or_else(|| args.value("lhs", 0)), args.value("other", 1)];
-        let [Some(left), Some(right)] = operands else { return Value::unknown() };
+        let [Some(left), Some(right)] = operands else { return LaneValue::unknown() };
         if left.rank() != Some(2) || right.rank() != Some(2) {
-            return Value::unknown();
+            return LaneValue::unknown();
         }
         // Both operands with the summed axis as axis 0.
         let (left, right) = (left.clone().transposed(), right.clone());
@@ -74,7 +74,7 @@ impl<'a> Run<'a> {
                 }
             }
         }
-        Value::unknown()
+        LaneValue::unknown()
     }
 
     /// Reports padding whose content changes the result of a reduction.

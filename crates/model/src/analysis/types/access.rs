@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use rustc_hash::{FxHashMap as HashMap, FxHashSet as HashSet};
 
-use super::dtype::Number;
+use super::dtype::Dtype;
 use super::engine::{Engine, Frame};
 use super::functions::Application;
-use super::index::{About, Atom, Guard, Index, Loop, Poly};
+use super::index::{Atom, Index, LaneFact, Loop, MaskGuard, Poly};
 use super::statements::bound;
-use super::value::{Const, Element, Tile, Value};
+use super::value::{AbstractValue, Const, LaneType, RuntimeValue};
 use crate::kernel::ast::{Expr, ExprKind, Stmt, StmtKind, walk_expressions, walk_statements};
 use crate::kernel::{Kernel, Module};
 use crate::syntax::Span;
@@ -32,13 +32,13 @@ pub enum Mask {
     None,
     /// A mask about which nothing is known.
     Unknown,
-    /// A tile; its [`Tile::about`] may be a [`Guard`].
-    Tile(Tile),
+    /// A tile; its [`RuntimeValue::about`] may be a [`MaskGuard`].
+    Tile(RuntimeValue),
 }
 
 /// A load, a store or an atomic operation.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Access {
+pub struct MemoryAccess {
     /// The kind of access.
     pub kind: AccessKind,
     /// Name of the function in `triton.language`, such as `atomic_add`.
@@ -46,7 +46,7 @@ pub struct Access {
     /// Span of the whole call.
     pub span: Span,
     /// The pointer; for a block pointer, the tile that it points to.
-    pub pointer: Tile,
+    pub pointer: RuntimeValue,
     /// Whether it is a block pointer.
     pub is_block_pointer: bool,
     /// The mask.
@@ -56,7 +56,7 @@ pub struct Access {
     /// Whether `boundary_check` names an axis; `None` when that is not known.
     pub is_checked: Option<bool>,
     /// The value that is stored or added.
-    pub value: Value<'static>,
+    pub value: AbstractValue<'static>,
     /// Indices of the loops around the access, outermost first.
     pub loops: Vec<u32>,
     /// The number of run-time branches around the access.
@@ -75,7 +75,7 @@ pub struct NamedMask {
     /// Span of the assignment.
     pub span: Span,
     /// The lanes that the mask keeps.
-    pub guard: Arc<Guard>,
+    pub guard: Arc<MaskGuard>,
 }
 
 /// A `//` or `%` with a run-time integer.
@@ -101,13 +101,13 @@ pub struct Product {
     /// Span of the whole call.
     pub span: Span,
     /// The operands.
-    pub operands: [Tile; 2],
+    pub operands: [RuntimeValue; 2],
     /// The accumulator.
-    pub accumulator: Option<Tile>,
+    pub accumulator: Option<RuntimeValue>,
     /// Whether the call sets the precision of its inputs.
     pub has_precision: bool,
     /// The `out_dtype` that is passed.
-    pub out: Option<Number>,
+    pub out: Option<Dtype>,
     /// Whether the call is in a branch that may not be compiled.
     pub is_uncertain: bool,
 }
@@ -158,28 +158,28 @@ pub fn pointers<'a>(module: &'a Module, kernel: &'a Kernel) -> HashSet<&'a str> 
 
 impl<'a> Engine<'a> {
     /// Records a memory access.
-    pub(super) fn record(&mut self, call: &Application<'a, '_>, kind: AccessKind, pointer: &Tile) {
+    pub(super) fn record(&mut self, call: &Application<'a, '_>, kind: AccessKind, pointer: &RuntimeValue) {
         let mask = match call.bound.get("mask") {
-            None | Some(Value::Const(Const::None)) => Mask::None,
-            Some(Value::Tile(tile)) => Mask::Tile(tile.clone()),
+            None | Some(AbstractValue::Const(Const::None)) => Mask::None,
+            Some(AbstractValue::Tile(tile)) => Mask::Tile(tile.clone()),
             Some(_) => Mask::Unknown,
         };
         let is_checked = match call.bound.get("boundary_check") {
             None => Some(false),
-            Some(Value::Tuple(parts)) => Some(!parts.is_empty()),
-            Some(Value::Const(constant)) => constant.int().map(|_| true),
+            Some(AbstractValue::Tuple(parts)) => Some(!parts.is_empty()),
+            Some(AbstractValue::Const(constant)) => constant.int().map(|_| true),
             Some(_) => None,
         };
-        let access = Access {
+        let access = MemoryAccess {
             kind,
             function: call.name.to_owned(),
             span: call.span,
             pointer: pointer.clone(),
-            is_block_pointer: matches!(call.first(), Value::BlockPointer(_)),
+            is_block_pointer: matches!(call.first(), AbstractValue::BlockPointer(_)),
             mask,
             has_other: call.bound.given("other").is_some(),
             is_checked,
-            value: call.bound.any(&["value", "val"]).map_or(Value::Unknown, Value::detached),
+            value: call.bound.any(&["value", "val"]).map_or(AbstractValue::Unknown, AbstractValue::detached),
             loops: self.around.clone(),
             branches: self.branches,
             is_uncertain: self.uncertain > 0,
@@ -191,15 +191,15 @@ impl<'a> Engine<'a> {
     }
 
     /// Records a call of `tl.dot`.
-    pub(super) fn record_product(&mut self, call: &Application<'a, '_>, left: &Tile, right: &Tile) {
+    pub(super) fn record_product(&mut self, call: &Application<'a, '_>, left: &RuntimeValue, right: &RuntimeValue) {
         let out = match call.bound.get("out_dtype") {
-            Some(Value::Const(Const::Type(Element::Number(number)))) => Some(*number),
+            Some(AbstractValue::Const(Const::Type(LaneType::Number(number)))) => Some(*number),
             _ => None,
         };
         let product = Product {
             span: call.span,
             operands: [left.clone(), right.clone()],
-            accumulator: call.bound.given("acc").and_then(Value::tile).cloned(),
+            accumulator: call.bound.given("acc").and_then(AbstractValue::tile).cloned(),
             has_precision: call.bound.given("input_precision").is_some() || call.bound.given("allow_tf32").is_some(),
             out,
             is_uncertain: self.uncertain > 0,
@@ -210,16 +210,23 @@ impl<'a> Engine<'a> {
     }
 
     /// The counter of a loop, with its own atom.
-    pub(super) fn known_counter(&mut self, at: Span, bounds: &[Value<'a>; 3], counter: Value<'a>) -> Value<'a> {
-        let poly = |value: &Value<'a>| match value.scalarized() {
-            Value::Const(constant) => Poly::of_constant(&constant),
-            Value::Tile(tile) => tile.about.index().map(|index| index.poly.clone()),
+    pub(super) fn known_counter(
+        &mut self,
+        at: Span,
+        bounds: &[AbstractValue<'a>; 3],
+        counter: AbstractValue<'a>,
+    ) -> AbstractValue<'a> {
+        let poly = |value: &AbstractValue<'a>| match value.scalarized() {
+            AbstractValue::Const(constant) => Poly::of_constant(&constant),
+            AbstractValue::Tile(tile) => tile.about.index().map(|index| index.poly.clone()),
             _ => None,
         };
         let [start, end, step] = [poly(&bounds[0]), poly(&bounds[1]), poly(&bounds[2])];
         let id = self.loop_number(Loop { span: at, start, end, step });
         match counter {
-            Value::Tile(tile) => Value::Tile(tile.knowing(About::scalar(Poly::atom(Atom::Loop(id))))),
+            AbstractValue::Tile(tile) => {
+                AbstractValue::Tile(tile.knowing(LaneFact::scalar(Poly::atom(Atom::Loop(id)))))
+            }
             counter => counter,
         }
     }
@@ -243,36 +250,36 @@ impl<'a> Engine<'a> {
         for name in bound(body).into_keys() {
             let Some(value) = frame.names.get(name) else { continue };
             let about = match value {
-                Value::Tile(tile) => &tile.about,
-                Value::Opaque(about) => about,
+                AbstractValue::Tile(tile) => &tile.about,
+                AbstractValue::Opaque(about) => about,
                 _ => continue,
             };
-            if frame.kernel.param(name).is_none() && *about == About::Nothing {
+            if frame.kernel.param(name).is_none() && *about == LaneFact::Nothing {
                 continue;
             }
-            let is_counter = matches!(about, About::Index(index) if index.poly == Poly::atom(Atom::Loop(id)));
+            let is_counter = matches!(about, LaneFact::Index(index) if index.poly == Poly::atom(Atom::Loop(id)));
             if is_counter {
                 continue;
             }
             let changed = match about {
-                About::Index(index) => {
+                LaneFact::Index(index) => {
                     let other = self.other();
                     let poly = index.poly.plus(&Poly::atom(other), 1).unwrap_or_default();
-                    About::Index(Arc::new(Index { poly, ..(**index).clone() }))
+                    LaneFact::Index(Arc::new(Index { poly, ..(**index).clone() }))
                 }
-                _ => About::Nothing,
+                _ => LaneFact::Nothing,
             };
             let changed = match value {
-                Value::Tile(tile) => Value::Tile(tile.clone().knowing(changed)),
-                _ => Value::Opaque(changed),
+                AbstractValue::Tile(tile) => AbstractValue::Tile(tile.clone().knowing(changed)),
+                _ => AbstractValue::Opaque(changed),
             };
             frame.names.insert(name, changed);
         }
     }
 
     /// Records that a mask is assigned to a name.
-    pub(super) fn record_mask(&mut self, name: &str, span: Span, value: &Value<'a>) {
-        if let Value::Tile(Tile { about: About::Guard(guard), .. }) = value
+    pub(super) fn record_mask(&mut self, name: &str, span: Span, value: &AbstractValue<'a>) {
+        if let AbstractValue::Tile(RuntimeValue { about: LaneFact::Guard(guard), .. }) = value
             && !guard.conditions.is_empty()
             && self.uncertain == 0
         {
@@ -296,10 +303,16 @@ impl<'a> Engine<'a> {
     }
 
     /// Records a division of a run-time integer.
-    pub(super) fn record_division(&mut self, span: Span, op: &str, left: &Value<'a>, right: &Value<'a>) {
-        let poly = |value: &Value<'a>| match value {
-            Value::Const(constant) => Poly::of_constant(constant),
-            Value::Tile(tile) => tile.about.index().map(|index| index.poly.clone()),
+    pub(super) fn record_division(
+        &mut self,
+        span: Span,
+        op: &str,
+        left: &AbstractValue<'a>,
+        right: &AbstractValue<'a>,
+    ) {
+        let poly = |value: &AbstractValue<'a>| match value {
+            AbstractValue::Const(constant) => Poly::of_constant(constant),
+            AbstractValue::Tile(tile) => tile.about.index().map(|index| index.poly.clone()),
             _ => None,
         };
         let Some(index) = left.tile().and_then(|tile| tile.about.index()).filter(|index| index.base.is_none()) else {
@@ -319,24 +332,26 @@ impl<'a> Engine<'a> {
     }
 
     /// `left // right` or `left % right` as an atom of its own.
-    pub(super) fn quotient(&mut self, op: &str, left: &Value<'a>, right: &Value<'a>) -> About {
-        let axes = |value: &Value<'a>| value.tile().and_then(|tile| tile.about.index()).map(|index| index.axes.clone());
-        let is_scalar = |value: &Value<'a>| match value {
-            Value::Const(_) => true,
+    pub(super) fn quotient(&mut self, op: &str, left: &AbstractValue<'a>, right: &AbstractValue<'a>) -> LaneFact {
+        let axes = |value: &AbstractValue<'a>| {
+            value.tile().and_then(|tile| tile.about.index()).map(|index| index.axes.clone())
+        };
+        let is_scalar = |value: &AbstractValue<'a>| match value {
+            AbstractValue::Const(_) => true,
             _ => axes(value).is_some_and(|axes| axes.is_empty()),
         };
         if is_scalar(left) && is_scalar(right) {
             let key = format!("({left} {op} {right})", left = text(left), right = text(right));
-            return About::scalar(Poly::atom(Atom::Param(key.into())));
+            return LaneFact::scalar(Poly::atom(Atom::Param(key.into())));
         }
-        About::Nothing
+        LaneFact::Nothing
     }
 }
 
 /// A scalar as text, for the name of a quotient.
-fn text(value: &Value<'_>) -> String {
+fn text(value: &AbstractValue<'_>) -> String {
     match value {
-        Value::Tile(tile) => tile.about.index().map_or_else(|| "?".to_owned(), |index| index.poly.to_string()),
+        AbstractValue::Tile(tile) => tile.about.index().map_or_else(|| "?".to_owned(), |index| index.poly.to_string()),
         other => other.to_string(),
     }
 }

@@ -1,56 +1,56 @@
 //! Binds the arguments of a call to parameters.
 
 use super::engine::Engine;
-use super::value::{Const, Kind, Value};
-use crate::api::{Certainty, Lookup, Parameter, Table};
+use super::value::{AbstractValue, Const, ProblemKind};
+use crate::api::{Lookup, MemberParameter, Table, VersionCertainty};
 use crate::kernel::ast::Call;
 use crate::syntax::Span;
 
 /// The arguments of a call by parameter name.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Bound<'a> {
-    named: Vec<(String, Value<'a>)>,
+    named: Vec<(String, AbstractValue<'a>)>,
     /// The positional arguments that `*args` takes.
-    pub(super) rest: Vec<Value<'a>>,
+    pub(super) rest: Vec<AbstractValue<'a>>,
 }
 
 impl<'a> Bound<'a> {
     /// The value passed for a parameter; `None` when its default applies.
-    pub(super) fn get(&self, name: &str) -> Option<&Value<'a>> {
+    pub(super) fn get(&self, name: &str) -> Option<&AbstractValue<'a>> {
         self.named.iter().find(|(known, _)| known == name).map(|(_, value)| value)
     }
 
     /// The same, but `None` also when Python's `None` is passed.
-    pub(super) fn given(&self, name: &str) -> Option<&Value<'a>> {
+    pub(super) fn given(&self, name: &str) -> Option<&AbstractValue<'a>> {
         self.get(name).filter(|value| value.is_none() != Some(true))
     }
 
     /// The value passed for the first of several names that a parameter has in different releases.
-    pub(super) fn any(&self, names: &[&str]) -> Option<&Value<'a>> {
+    pub(super) fn any(&self, names: &[&str]) -> Option<&AbstractValue<'a>> {
         names.iter().find_map(|name| self.get(name))
     }
 
     /// The constant passed for a parameter.
     pub(super) fn constant(&self, name: &str) -> Option<&Const> {
-        self.get(name).and_then(Value::constant)
+        self.get(name).and_then(AbstractValue::constant)
     }
 
     /// The value of a flag: the passed one or `default`. `None` when it is not known.
     pub(super) fn flag(&self, name: &str, default: bool) -> Option<bool> {
         match self.get(name) {
             None => Some(default),
-            Some(Value::Const(value)) => value.truth(),
+            Some(AbstractValue::Const(value)) => value.truth(),
             Some(_) => None,
         }
     }
 }
 
 /// The evaluated arguments of a call.
-pub(super) struct Given<'a, 'v> {
+pub(super) struct EvaluatedCall<'a, 'v> {
     /// The receiver of a method call.
-    pub(super) receiver: Option<Value<'a>>,
+    pub(super) receiver: Option<AbstractValue<'a>>,
     pub(super) call: &'v Call,
-    pub(super) values: &'v [Value<'a>],
+    pub(super) values: &'v [AbstractValue<'a>],
 }
 
 /// The reason why arguments do not match the parameters.
@@ -62,7 +62,7 @@ pub(super) enum Misfit {
 }
 
 impl Misfit {
-    fn text(&self, function: &str, params: &[Parameter]) -> String {
+    fn text(&self, function: &str, params: &[MemberParameter]) -> String {
         match self {
             Self::Unknown(name) => {
                 let names: Vec<&str> = params.iter().map(|param| param.name.trim_start_matches('*')).collect();
@@ -78,10 +78,10 @@ impl Misfit {
 }
 
 /// Binds arguments to parameters.
-pub(super) fn bind<'a>(given: &Given<'a, '_>, params: &[Parameter]) -> Result<Bound<'a>, Misfit> {
+pub(super) fn bind<'a>(given: &EvaluatedCall<'a, '_>, params: &[MemberParameter]) -> Result<Bound<'a>, Misfit> {
     let mut bound = Bound::default();
-    let is_variadic = |param: &&Parameter| param.name.starts_with('*') && param.name.len() > 1;
-    let plain: Vec<&Parameter> = params.iter().take_while(|param| !param.name.starts_with('*')).collect();
+    let is_variadic = |param: &&MemberParameter| param.name.starts_with('*') && param.name.len() > 1;
+    let plain: Vec<&MemberParameter> = params.iter().take_while(|param| !param.name.starts_with('*')).collect();
     let takes_rest = params.iter().find(is_variadic).is_some_and(|param| !param.name.starts_with("**"));
     let takes_any = params.iter().any(|param| param.name.starts_with("**"));
     let positional = given.receiver.iter().chain(
@@ -116,7 +116,7 @@ pub(super) fn bind<'a>(given: &Given<'a, '_>, params: &[Parameter]) -> Result<Bo
 
 impl<'a> Engine<'a> {
     /// Binds the arguments of a call to the parameters of a member of Triton. Reports arguments that do not match.
-    pub(super) fn bind_member(&mut self, span: Span, path: &str, given: &Given<'a, '_>) -> Option<Bound<'a>> {
+    pub(super) fn bind_member(&mut self, span: Span, path: &str, given: &EvaluatedCall<'a, '_>) -> Option<Bound<'a>> {
         let Lookup::Found(member) = self.target.lookup(path) else { return None };
         match bind(given, &member.params) {
             Ok(bound) => Some(bound),
@@ -125,11 +125,11 @@ impl<'a> Engine<'a> {
                     Lookup::Found(member) => bind(given, &member.params).is_ok(),
                     _ => false,
                 };
-                if self.target.certainty == Certainty::Known || !Table::all().iter().any(fits) {
+                if self.target.certainty == VersionCertainty::Known || !Table::all().iter().any(fits) {
                     let name = path.strip_prefix("triton.language.").map_or(path.to_owned(), |name| {
                         name.strip_prefix("tensor.").map_or_else(|| format!("tl.{name}"), str::to_owned)
                     });
-                    self.problem(Kind::Keyword, span, misfit.text(&name, &member.params));
+                    self.problem(ProblemKind::Keyword, span, misfit.text(&name, &member.params));
                 }
                 None
             }
@@ -141,8 +141,8 @@ impl<'a> Engine<'a> {
         if call.has_star() {
             return;
         }
-        let values = vec![Value::Unknown; call.args.len()];
-        self.bind_member(span, path, &Given { receiver: None, call, values: &values });
+        let values = vec![AbstractValue::Unknown; call.args.len()];
+        self.bind_member(span, path, &EvaluatedCall { receiver: None, call, values: &values });
     }
 
     /// Binds the arguments of a call to the parameters of a function of the file.
@@ -150,13 +150,13 @@ impl<'a> Engine<'a> {
         &mut self,
         span: Span,
         name: &str,
-        params: &[Parameter],
-        given: &Given<'a, '_>,
+        params: &[MemberParameter],
+        given: &EvaluatedCall<'a, '_>,
     ) -> Option<Bound<'a>> {
         match bind(given, params) {
             Ok(bound) => Some(bound),
             Err(misfit) => {
-                self.problem(Kind::Keyword, span, misfit.text(name, params));
+                self.problem(ProblemKind::Keyword, span, misfit.text(name, params));
                 None
             }
         }

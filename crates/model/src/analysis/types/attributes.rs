@@ -1,9 +1,9 @@
 //! Values of attributes: `x.dtype`, `x.to`, `tl.load`.
 
-use super::dtype::Number;
+use super::dtype::Dtype;
 use super::engine::{Engine, Frame};
 use super::shape::{self, Dim, Shape};
-use super::value::{Const, Element, Kind, Tile, Value};
+use super::value::{AbstractValue, Const, LaneType, ProblemKind, RuntimeValue};
 use crate::api::{Lookup, MemberKind};
 use crate::kernel::ast::{Expr, ExprKind};
 
@@ -11,61 +11,61 @@ impl<'a> Engine<'a> {
     pub(super) fn attribute(
         &mut self,
         expr: &'a Expr,
-        value: Value<'a>,
+        value: AbstractValue<'a>,
         name: &'a str,
         frame: &Frame<'a>,
-    ) -> Value<'a> {
+    ) -> AbstractValue<'a> {
         match &value {
-            Value::Member(path) => {
+            AbstractValue::Member(path) => {
                 let direct = self.module.resolve_in(frame.kernel, expr).is_none_or(|resolved| resolved.direct);
                 let full = format!("{path}.{name}");
                 if !path.starts_with("triton") {
                     return host_member(&full);
                 }
                 match self.target.lookup(&full) {
-                    Lookup::Absent => Value::Unknown,
+                    Lookup::Absent => AbstractValue::Unknown,
                     Lookup::Found(member) if member.kind == MemberKind::Dtype => self.member(&full, direct),
                     _ => self.member(&full, direct),
                 }
             }
-            Value::Const(Const::Type(element)) => {
+            AbstractValue::Const(Const::Type(element)) => {
                 self.wrapped_attribute(expr, name, frame);
                 self.type_attribute(expr, *element, name, &value)
             }
-            Value::Const(_) if matches!(name, "value") => value,
-            Value::Const(constant) => {
+            AbstractValue::Const(_) if matches!(name, "value") => value,
+            AbstractValue::Const(constant) => {
                 self.constant_attribute(expr, constant, name);
-                Value::Const(Const::Unknown)
+                AbstractValue::Const(Const::Unknown)
             }
-            Value::Tile(tile) => self.tile_attribute(expr, tile, name, &value),
-            Value::Descriptor(tile) => match name {
-                "dtype" => Value::Const(Const::Type(tile.element)),
+            AbstractValue::Tile(tile) => self.tile_attribute(expr, tile, name, &value),
+            AbstractValue::Descriptor(tile) => match name {
+                "dtype" => AbstractValue::Const(Const::Type(tile.element)),
                 "block_shape" => sizes(tile.shape.as_ref()),
-                "shape" | "strides" | "type" | "block_type" | "handle" | "base" => Value::Unknown,
-                _ => Value::Method(value.into(), name),
+                "shape" | "strides" | "type" | "block_type" | "handle" | "base" => AbstractValue::Unknown,
+                _ => AbstractValue::Method(value.into(), name),
             },
-            Value::BlockPointer(_) => match name {
-                "dtype" | "type" | "shape" => Value::Unknown,
-                _ => Value::Method(value.into(), name),
+            AbstractValue::BlockPointer(_) => match name {
+                "dtype" | "type" | "shape" => AbstractValue::Unknown,
+                _ => AbstractValue::Method(value.into(), name),
             },
-            Value::File(file) => self.member_of(*file, name),
-            Value::Tuple(_)
-            | Value::Kernel(_)
-            | Value::Builtin(_)
-            | Value::Method(..)
-            | Value::Unknown
-            | Value::Opaque(_)
-            | Value::Slice => self.other_attribute(expr, &value, name),
+            AbstractValue::File(file) => self.member_of(*file, name),
+            AbstractValue::Tuple(_)
+            | AbstractValue::Kernel(_)
+            | AbstractValue::Builtin(_)
+            | AbstractValue::Method(..)
+            | AbstractValue::Unknown
+            | AbstractValue::Opaque(_)
+            | AbstractValue::Slice => self.other_attribute(expr, &value, name),
         }
     }
 
-    fn other_attribute(&mut self, expr: &Expr, value: &Value<'a>, name: &str) -> Value<'a> {
+    fn other_attribute(&mut self, expr: &Expr, value: &AbstractValue<'a>, name: &str) -> AbstractValue<'a> {
         let list_methods = ["append", "extend", "insert", "pop", "remove", "sort", "reverse", "clear"];
-        if matches!(value, Value::Tuple(_)) && list_methods.contains(&name) {
+        if matches!(value, AbstractValue::Tuple(_)) && list_methods.contains(&name) {
             let message = format!("lists in a kernel are tuples, which have no `{name}`");
-            self.problem(Kind::Attribute, expr.span, message);
+            self.problem(ProblemKind::Attribute, expr.span, message);
         }
-        Value::Unknown
+        AbstractValue::Unknown
     }
 
     /// Checks an attribute of a compile-time value: since 3.4 it is that of the Python value.
@@ -85,10 +85,10 @@ impl<'a> Engine<'a> {
         };
         if !is_python && self.since(4) == Some(false) {
             let message = format!("a compile-time value has no `{name}` before Triton 3.4");
-            self.problem(Kind::Attribute, expr.span, message);
+            self.problem(ProblemKind::Attribute, expr.span, message);
         } else if known.is_some_and(|known| !known.contains(&name)) {
             let message = format!("`{constant}` is a compile-time number, which has no `{name}`");
-            self.problem(Kind::Attribute, expr.span, message);
+            self.problem(ProblemKind::Attribute, expr.span, message);
         }
     }
 
@@ -99,65 +99,89 @@ impl<'a> Engine<'a> {
         if self.since(4) == Some(false) && !matches!(name, "value" | "type") && value.as_name().is_some_and(is_param) {
             let message =
                 format!("a `tl.constexpr` parameter has no `{name}` before Triton 3.4; write `.value.{name}`");
-            self.problem(Kind::Attribute, expr.span, message);
+            self.problem(ProblemKind::Attribute, expr.span, message);
         }
     }
 
-    fn type_attribute(&mut self, expr: &Expr, element: Element, name: &'a str, value: &Value<'a>) -> Value<'a> {
+    fn type_attribute(
+        &mut self,
+        expr: &Expr,
+        element: LaneType,
+        name: &'a str,
+        value: &AbstractValue<'a>,
+    ) -> AbstractValue<'a> {
         let is_of_type = match &expr.kind {
             ExprKind::Attribute { value, .. } => {
                 matches!(&value.kind, ExprKind::Attribute { name, .. } if name == "type")
             }
             _ => false,
         };
-        if let ("element_ty", Element::Number(number), false) = (name, element, is_of_type) {
-            self.problem(Kind::Attribute, expr.span, format!("`{number}` is no pointer type and has no `element_ty`"));
-            return Value::Unknown;
+        if let ("element_ty", LaneType::Number(number), false) = (name, element, is_of_type) {
+            self.problem(
+                ProblemKind::Attribute,
+                expr.span,
+                format!("`{number}` is no pointer type and has no `element_ty`"),
+            );
+            return AbstractValue::Unknown;
         }
         if name == "itemsize" && self.since(4) == Some(false) {
             self.problem(
-                Kind::Attribute,
+                ProblemKind::Attribute,
                 expr.span,
                 "dtypes have no `itemsize` before Triton 3.4; use `primitive_bitwidth // 8`",
             );
         }
         match (name, element) {
             ("scalar" | "dtype", _) => value.clone(),
-            ("element_ty", Element::Pointer(pointee)) => {
-                Value::Const(Const::Type(pointee.map_or(Element::Unknown, Element::Number)))
+            ("element_ty", LaneType::Pointer(pointee)) => {
+                AbstractValue::Const(Const::Type(pointee.map_or(LaneType::Unknown, LaneType::Number)))
             }
             ("element_ty", _) => value.clone(),
-            ("primitive_bitwidth" | "int_bitwidth", Element::Number(number)) => Value::int(i128::from(number.bits())),
-            ("itemsize", Element::Number(number)) => Value::int(i128::from(number.bits() / 8)),
-            ("name", Element::Number(number)) => Value::Const(Const::Str(number.name().into())),
-            _ if name.starts_with("is_") => Value::Method(value.clone().into(), name),
-            _ => Value::Const(Const::Unknown),
+            ("primitive_bitwidth" | "int_bitwidth", LaneType::Number(number)) => {
+                AbstractValue::int(i128::from(number.bits()))
+            }
+            ("itemsize", LaneType::Number(number)) => AbstractValue::int(i128::from(number.bits() / 8)),
+            ("name", LaneType::Number(number)) => AbstractValue::Const(Const::Str(number.name().into())),
+            _ if name.starts_with("is_") => AbstractValue::Method(value.clone().into(), name),
+            _ => AbstractValue::Const(Const::Unknown),
         }
     }
 
-    fn tile_attribute(&mut self, expr: &Expr, tile: &Tile, name: &'a str, value: &Value<'a>) -> Value<'a> {
+    fn tile_attribute(
+        &mut self,
+        expr: &Expr,
+        tile: &RuntimeValue,
+        name: &'a str,
+        value: &AbstractValue<'a>,
+    ) -> AbstractValue<'a> {
         match name {
-            "dtype" | "type" => Value::Const(Const::Type(tile.element)),
+            "dtype" | "type" => AbstractValue::Const(Const::Type(tile.element)),
             "shape" => sizes(tile.shape.as_ref()),
-            "numel" => Value::Const(tile.shape.as_ref().map_or(Const::Unknown, |shape| constant(&shape::lanes(shape)))),
-            "handle" => Value::Unknown,
+            "numel" => {
+                AbstractValue::Const(tile.shape.as_ref().map_or(Const::Unknown, |shape| constant(&shape::lanes(shape))))
+            }
+            "handle" => AbstractValue::Unknown,
             "T" => {
-                let Some(shape) = &tile.shape else { return Value::Unknown };
+                let Some(shape) = &tile.shape else { return AbstractValue::Unknown };
                 let [rows, columns] = shape.as_ref() else {
                     let message = format!("`.T` needs a tile of two axes, not `{tile}`");
-                    self.problem(Kind::ShapeChange, expr.span, message);
-                    return Value::Unknown;
+                    self.problem(ProblemKind::ShapeChange, expr.span, message);
+                    return AbstractValue::Unknown;
                 };
-                let turned = Tile::new(tile.element, Some([columns.clone(), rows.clone()].into()));
-                Value::Tile(turned.knowing(tile.about.permuted(&[1, 0])))
+                let turned = RuntimeValue::new(tile.element, Some([columns.clone(), rows.clone()].into()));
+                AbstractValue::Tile(turned.knowing(tile.about.permuted(&[1, 0])))
             }
             _ => match self.tensor_has(name) {
                 Some(false) => {
                     let instead = tensor_instead(name).map_or(String::new(), |instead| format!("; use {instead}"));
-                    self.problem(Kind::Attribute, expr.span, format!("values in a kernel have no `{name}`{instead}"));
-                    Value::Unknown
+                    self.problem(
+                        ProblemKind::Attribute,
+                        expr.span,
+                        format!("values in a kernel have no `{name}`{instead}"),
+                    );
+                    AbstractValue::Unknown
                 }
-                _ => Value::Method(value.clone().into(), name),
+                _ => AbstractValue::Method(value.clone().into(), name),
             },
         }
     }
@@ -171,11 +195,11 @@ impl<'a> Engine<'a> {
         }
     }
 
-    pub(super) fn type_question(element: Element, name: &str) -> Const {
-        let Element::Number(number) = element else {
+    pub(super) fn type_question(element: LaneType, name: &str) -> Const {
+        let LaneType::Number(number) = element else {
             return match (name, element) {
-                ("is_ptr", Element::Pointer(_)) => Const::Bool(true),
-                (_, Element::Pointer(_)) if name != "is_const" => Const::Bool(false),
+                ("is_ptr", LaneType::Pointer(_)) => Const::Bool(true),
+                (_, LaneType::Pointer(_)) if name != "is_const" => Const::Bool(false),
                 _ => Const::Unknown,
             };
         };
@@ -185,7 +209,7 @@ impl<'a> Engine<'a> {
             "is_int" => number.is_int(),
             "is_int_signed" => number.is_signed(),
             "is_int_unsigned" => number.is_int() && !number.is_signed(),
-            "is_bool" | "is_int1" => number == Number::Int1,
+            "is_bool" | "is_int1" => number == Dtype::Int1,
             "is_fp8" => number.is_fp8(),
             "is_ptr" | "is_block" | "is_void" => false,
             _ => match name.strip_prefix("is_") {
@@ -212,18 +236,20 @@ const INT_ATTRIBUTES: &[&str] = &[
 const FLOAT_ATTRIBUTES: &[&str] = &["as_integer_ratio", "conjugate", "fromhex", "hex", "imag", "is_integer", "real"];
 
 /// A member of a host module. Numbers are compile-time values.
-fn host_member<'a>(path: &str) -> Value<'a> {
+fn host_member<'a>(path: &str) -> AbstractValue<'a> {
     match path {
-        "math.pi" | "numpy.pi" | "torch.pi" => Value::Const(Const::Float(std::f64::consts::PI)),
-        "math.e" | "numpy.e" => Value::Const(Const::Float(std::f64::consts::E)),
-        "math.inf" | "numpy.inf" | "torch.inf" => Value::Const(Const::Float(f64::INFINITY)),
-        _ => Value::Member(std::sync::Arc::from(path)),
+        "math.pi" | "numpy.pi" | "torch.pi" => AbstractValue::Const(Const::Float(std::f64::consts::PI)),
+        "math.e" | "numpy.e" => AbstractValue::Const(Const::Float(std::f64::consts::E)),
+        "math.inf" | "numpy.inf" | "torch.inf" => AbstractValue::Const(Const::Float(f64::INFINITY)),
+        _ => AbstractValue::Member(std::sync::Arc::from(path)),
     }
 }
 
 /// The sizes of a tile as a tuple of compile-time values.
-fn sizes<'a>(shape: Option<&Shape>) -> Value<'a> {
-    shape.map_or(Value::Unknown, |shape| Value::tuple(shape.iter().map(|size| Value::Const(constant(size))).collect()))
+fn sizes<'a>(shape: Option<&Shape>) -> AbstractValue<'a> {
+    shape.map_or(AbstractValue::Unknown, |shape| {
+        AbstractValue::tuple(shape.iter().map(|size| AbstractValue::Const(constant(size))).collect())
+    })
 }
 
 /// A size as a compile-time value.

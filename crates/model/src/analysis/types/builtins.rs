@@ -2,55 +2,55 @@
 
 use super::engine::Engine;
 use super::functions;
-use super::value::{Const, Kind, Value};
+use super::value::{AbstractValue, Const, ProblemKind};
 use crate::kernel::ast::Expr;
 
 impl<'a> Engine<'a> {
-    pub(super) fn builtin_call(&mut self, expr: &Expr, name: &str, values: &[Value<'a>]) -> Value<'a> {
+    pub(super) fn builtin_call(&mut self, expr: &Expr, name: &str, values: &[AbstractValue<'a>]) -> AbstractValue<'a> {
         let span = expr.span;
         match (name, values) {
-            ("float" | "int", [Value::Tile(tile)]) => {
+            ("float" | "int", [AbstractValue::Tile(tile)]) => {
                 let dtype = if name == "float" { "tl.float32" } else { "tl.int32" };
                 let message = format!(
                     "`{name}()` is computed while compiling, and `{tile}` is a run-time value; use `.to({dtype})`"
                 );
-                self.problem(Kind::Conversion, span, message);
-                Value::Unknown
+                self.problem(ProblemKind::Conversion, span, message);
+                AbstractValue::Unknown
             }
-            ("float", [Value::Const(constant)]) => Value::Const(to_float(constant)),
-            ("int", [Value::Const(constant)]) => Value::Const(to_int(constant)),
-            ("len", [Value::Tuple(parts)]) => Value::int(i128::try_from(parts.len()).unwrap_or(0)),
-            ("len", [Value::Tile(tile)]) => {
+            ("float", [AbstractValue::Const(constant)]) => AbstractValue::Const(to_float(constant)),
+            ("int", [AbstractValue::Const(constant)]) => AbstractValue::Const(to_int(constant)),
+            ("len", [AbstractValue::Tuple(parts)]) => AbstractValue::int(i128::try_from(parts.len()).unwrap_or(0)),
+            ("len", [AbstractValue::Tile(tile)]) => {
                 let message = format!("`{tile}` has no `len()`; use `.shape[0]`");
-                self.problem(Kind::Conversion, span, message);
-                Value::Unknown
+                self.problem(ProblemKind::Conversion, span, message);
+                AbstractValue::Unknown
             }
             ("min" | "max", [_]) => {
                 self.problem(
-                    Kind::Argument,
+                    ProblemKind::Argument,
                     span,
                     format!("`{name}` in a kernel needs two values at least; use `tl.{name}` for a tile"),
                 );
-                Value::Unknown
+                AbstractValue::Unknown
             }
-            ("min" | "max", [Value::Const(_), rest @ ..])
+            ("min" | "max", [AbstractValue::Const(_), rest @ ..])
                 if self.since(6).is_none() && rest.iter().all(|value| value.constant().is_some()) =>
             {
-                Value::Unknown
+                AbstractValue::Unknown
             }
-            ("min" | "max", [Value::Const(first), rest @ ..])
+            ("min" | "max", [AbstractValue::Const(first), rest @ ..])
                 if self.since(6) == Some(true) && rest.iter().all(|value| value.constant().is_some()) =>
             {
                 let mut best = first.clone();
-                for value in rest.iter().filter_map(Value::constant) {
-                    let better = super::fold::compare(if name == "min" { "<" } else { ">" }, value, &best);
+                for value in rest.iter().filter_map(AbstractValue::constant) {
+                    let better = super::constant_folding::compare(if name == "min" { "<" } else { ">" }, value, &best);
                     match better {
                         Const::Bool(true) => best = value.clone(),
                         Const::Bool(false) => {}
-                        _ => return Value::Const(Const::Unknown),
+                        _ => return AbstractValue::Const(Const::Unknown),
                     }
                 }
-                Value::Const(best)
+                AbstractValue::Const(best)
             }
             ("min" | "max", [first, rest @ ..]) if !rest.is_empty() => {
                 // Before 3.6 only the first two arguments count.
@@ -58,18 +58,22 @@ impl<'a> Engine<'a> {
                 rest.iter().fold(first.clone(), |best, value| functions::elementwise(self, span, &best, value))
             }
             ("print", [first, ..]) => {
-                let is_text =
-                    matches!(first, Value::Const(Const::Str(_) | Const::Unknown | Const::Symbol(_)) | Value::Unknown);
+                let is_text = matches!(
+                    first,
+                    AbstractValue::Const(Const::Str(_) | Const::Unknown | Const::Symbol(_)) | AbstractValue::Unknown
+                );
                 if !is_text {
-                    self.problem(Kind::Argument, span, "the first argument of `print` must be a string");
+                    self.problem(ProblemKind::Argument, span, "the first argument of `print` must be a string");
                 }
-                Value::none()
+                AbstractValue::none()
             }
-            ("list", [Value::Tuple(_)]) if self.since(3) == Some(true) => Value::Builtin("list()"),
-            ("list", [Value::Tuple(parts)]) if self.since(3) == Some(false) => Value::Tuple(parts.clone()),
-            ("range", _) => Value::Builtin("range()"),
-            ("isinstance" | "hasattr", _) => Value::Const(Const::Unknown),
-            _ => Value::Unknown,
+            ("list", [AbstractValue::Tuple(_)]) if self.since(3) == Some(true) => AbstractValue::Builtin("list()"),
+            ("list", [AbstractValue::Tuple(parts)]) if self.since(3) == Some(false) => {
+                AbstractValue::Tuple(parts.clone())
+            }
+            ("range", _) => AbstractValue::Builtin("range()"),
+            ("isinstance" | "hasattr", _) => AbstractValue::Const(Const::Unknown),
+            _ => AbstractValue::Unknown,
         }
     }
 }

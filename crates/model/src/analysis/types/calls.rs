@@ -1,11 +1,11 @@
 //! Calls of functions of Triton, helpers of the file, methods and builtins of Python.
 
-use super::arguments::Given;
-use super::engine::{Engine, Frame, Place};
-use super::files;
+use super::arguments::EvaluatedCall;
+use super::engine::{Engine, Frame, KernelRef};
 use super::functions;
-use super::value::{Callee, Const, Kind, Value};
-use crate::api::{Lookup, MemberKind, Parameter};
+use super::imported_files;
+use super::value::{AbstractValue, Const, JitFunction, ProblemKind};
+use crate::api::{Lookup, MemberKind, MemberParameter};
 use crate::kernel::Kernel;
 use crate::kernel::ast::{Call, Expr, ExprKind};
 use crate::syntax::Span;
@@ -14,7 +14,7 @@ use crate::syntax::Span;
 const MAX_CALLS: usize = 12;
 
 impl<'a> Engine<'a> {
-    pub(super) fn call(&mut self, expr: &'a Expr, call: &'a Call, frame: &mut Frame<'a>) -> Value<'a> {
+    pub(super) fn call(&mut self, expr: &'a Expr, call: &'a Call, frame: &mut Frame<'a>) -> AbstractValue<'a> {
         let function = self.eval(&call.func, frame);
         self.launch_inside(expr, call);
         let mut is_open = false;
@@ -24,40 +24,40 @@ impl<'a> Engine<'a> {
                 self.eval(inner, frame);
                 is_open = true;
                 if self.since(3) == Some(false) {
-                    self.problem(Kind::Syntax, arg.value.span, "`*` in a call in a kernel needs Triton 3.3");
+                    self.problem(ProblemKind::Syntax, arg.value.span, "`*` in a call in a kernel needs Triton 3.3");
                 }
-                values.push(Value::Unknown);
+                values.push(AbstractValue::Unknown);
             } else {
                 values.push(self.eval(&arg.value, frame));
             }
         }
         if is_open {
-            return Value::Unknown;
+            return AbstractValue::Unknown;
         }
-        let mut given = Given { receiver: None, call, values: &values };
+        let mut given = EvaluatedCall { receiver: None, call, values: &values };
         match function {
-            Value::Member(path) => self.member_call(expr, &path, &given),
-            Value::Kernel(callee) => self.helper_call(expr.span, callee, &given, frame),
-            Value::Method(receiver, name) => {
+            AbstractValue::Member(path) => self.member_call(expr, &path, &given),
+            AbstractValue::Kernel(callee) => self.helper_call(expr.span, callee, &given, frame),
+            AbstractValue::Method(receiver, name) => {
                 given.receiver = Some((*receiver).clone());
                 self.method_call(expr, name, &given)
             }
-            Value::Builtin(name) => self.builtin_call(expr, name, &values),
-            Value::Tile(_)
-            | Value::Tuple(_)
-            | Value::Const(Const::Int(_) | Const::Bool(_) | Const::Float(_) | Const::Str(_) | Const::None) => {
+            AbstractValue::Builtin(name) => self.builtin_call(expr, name, &values),
+            AbstractValue::Tile(_)
+            | AbstractValue::Tuple(_)
+            | AbstractValue::Const(Const::Int(_) | Const::Bool(_) | Const::Float(_) | Const::Str(_) | Const::None) => {
                 let text = &self.text[call.func.span.start..call.func.span.end];
                 let message =
                     format!("`{}` is a value (`{function}`) and cannot be called", text.lines().next().unwrap_or(""));
-                self.problem(Kind::Attribute, expr.span, message);
-                Value::Unknown
+                self.problem(ProblemKind::Attribute, expr.span, message);
+                AbstractValue::Unknown
             }
-            Value::Const(Const::Type(_)) if matches!(&call.func.kind, ExprKind::Attribute { name, .. } if name == "type") =>
+            AbstractValue::Const(Const::Type(_)) if matches!(&call.func.kind, ExprKind::Attribute { name, .. } if name == "type") =>
             {
-                self.problem(Kind::Attribute, expr.span, "`type` is an attribute; use `.to(…)` to convert");
-                Value::Unknown
+                self.problem(ProblemKind::Attribute, expr.span, "`type` is an attribute; use `.to(…)` to convert");
+                AbstractValue::Unknown
             }
-            _ => Value::Unknown,
+            _ => AbstractValue::Unknown,
         }
     }
 
@@ -68,14 +68,14 @@ impl<'a> Engine<'a> {
             && self.module.kernels.iter().any(|kernel| kernel.name == name && !kernel.nested)
         {
             self.problem(
-                Kind::Nesting,
+                ProblemKind::Nesting,
                 expr.span,
                 format!("a kernel cannot launch a kernel; call `{name}(…)` without a grid"),
             );
         }
     }
 
-    fn member_call(&mut self, expr: &Expr, path: &str, given: &Given<'a, '_>) -> Value<'a> {
+    fn member_call(&mut self, expr: &Expr, path: &str, given: &EvaluatedCall<'a, '_>) -> AbstractValue<'a> {
         let Some(name) = path.strip_prefix("triton.language.") else {
             return self.host_call(expr.span, path, given);
         };
@@ -86,37 +86,39 @@ impl<'a> Engine<'a> {
             .iter()
             .find_map(|prefix| name.strip_prefix(prefix))
             .unwrap_or(name);
-        let Some(bound) = self.bind_member(expr.span, path, given) else { return Value::Unknown };
+        let Some(bound) = self.bind_member(expr.span, path, given) else { return AbstractValue::Unknown };
         functions::apply(self, expr.span, name, bound)
     }
 
     /// A call of a function of the host.
-    fn host_call(&mut self, span: Span, path: &str, given: &Given<'a, '_>) -> Value<'a> {
-        let is_float = |value: &Value<'a>| matches!(value, Value::Const(Const::Float(_)));
+    fn host_call(&mut self, span: Span, path: &str, given: &EvaluatedCall<'a, '_>) -> AbstractValue<'a> {
+        let is_float = |value: &AbstractValue<'a>| matches!(value, AbstractValue::Const(Const::Float(_)));
         let is_of_numpy = path.starts_with("numpy.float") || path.starts_with("numpy.int");
         let is_wrapped = path.starts_with("math.") && self.since(6) == Some(false);
         if (is_of_numpy || is_wrapped) && given.values.iter().any(is_float) {
             let message = format!("`{path}` does not take a compile-time float of a kernel; compute it outside");
-            self.problem(Kind::Argument, span, message);
-            return Value::Unknown;
+            self.problem(ProblemKind::Argument, span, message);
+            return AbstractValue::Unknown;
         }
         let of_host = ["math.", "numpy.", "torch."].iter().any(|module| path.starts_with(module));
         let is_operator = path.starts_with("operator.");
         let is_host = of_host || is_operator || matches!(path, "triton.cdiv" | "triton.next_power_of_2");
         let Some(run_time) = given.values.iter().find(|value| value.is_runtime()).filter(|_| is_host) else {
-            return Value::Const(Const::Unknown);
+            return AbstractValue::Const(Const::Unknown);
         };
         let instead = if path == "triton.cdiv" { "; use `tl.cdiv`" } else { "" };
         let message = format!("`{path}` runs on the host and does not take the run-time value `{run_time}`{instead}");
-        self.problem(Kind::Argument, span, message);
-        Value::Unknown
+        self.problem(ProblemKind::Argument, span, message);
+        AbstractValue::Unknown
     }
 
-    fn method_call(&mut self, expr: &Expr, name: &str, given: &Given<'a, '_>) -> Value<'a> {
+    fn method_call(&mut self, expr: &Expr, name: &str, given: &EvaluatedCall<'a, '_>) -> AbstractValue<'a> {
         match given.receiver.as_ref() {
-            Some(Value::Const(Const::Type(element))) => Value::Const(Self::type_question(*element, name)),
-            Some(Value::Tile(_)) => {
-                if let ("item", Some(Value::Tile(tile))) = (name, &given.receiver)
+            Some(AbstractValue::Const(Const::Type(element))) => {
+                AbstractValue::Const(Self::type_question(*element, name))
+            }
+            Some(AbstractValue::Tile(_)) => {
+                if let ("item", Some(AbstractValue::Tile(tile))) = (name, &given.receiver)
                     && tile
                         .shape
                         .as_ref()
@@ -124,114 +126,119 @@ impl<'a> Engine<'a> {
                         .is_some_and(|lanes| lanes > 1)
                 {
                     let message = format!("`.item()` is for a single lane, and this is `{tile}`; reduce it first");
-                    self.problem(Kind::ShapeChange, expr.span, message);
-                    return Value::Unknown;
+                    self.problem(ProblemKind::ShapeChange, expr.span, message);
+                    return AbstractValue::Unknown;
                 }
                 let path = format!("triton.language.tensor.{name}");
-                let Lookup::Found(member) = self.target.lookup(&path) else { return Value::Unknown };
+                let Lookup::Found(member) = self.target.lookup(&path) else { return AbstractValue::Unknown };
                 if member.kind == MemberKind::Value {
-                    return Value::Unknown;
+                    return AbstractValue::Unknown;
                 }
                 if member.kind == MemberKind::Jit && self.since(4) == Some(false) {
                     let message = format!("`.{name}()` needs Triton 3.4; use `tl.{name}`");
-                    self.problem(Kind::Attribute, expr.span, message);
-                    return Value::Unknown;
+                    self.problem(ProblemKind::Attribute, expr.span, message);
+                    return AbstractValue::Unknown;
                 }
                 let name = if name == "to" { "cast" } else { name };
                 let full = format!("triton.language.{name}");
-                let plain = Given { receiver: None, ..*given };
+                let plain = EvaluatedCall { receiver: None, ..*given };
                 if self.bind_member(expr.span, &path, &plain).is_none() {
-                    return Value::Unknown;
+                    return AbstractValue::Unknown;
                 }
                 let known = if matches!(self.target.lookup(&full), Lookup::Found(_)) {
                     full
                 } else {
                     format!("triton.language.math.{name}")
                 };
-                let Some(bound) = self.bind_member(expr.span, &known, given) else { return Value::Unknown };
+                let Some(bound) = self.bind_member(expr.span, &known, given) else { return AbstractValue::Unknown };
                 functions::apply(self, expr.span, name, bound)
             }
-            Some(Value::Descriptor(tile)) if matches!(name, "load" | "gather") => {
+            Some(AbstractValue::Descriptor(tile)) if matches!(name, "load" | "gather") => {
                 if name == "load" {
-                    super::blocks::check_access(self, expr.span, tile, name, given.call, given.values);
+                    super::block_pointers::check_access(self, expr.span, tile, name, given.call, given.values);
                 }
                 functions::descriptor_load(name, tile, given.values)
             }
-            Some(Value::Descriptor(_)) if matches!(name, "store" | "scatter") => Value::none(),
-            _ => Value::Unknown,
+            Some(AbstractValue::Descriptor(_)) if matches!(name, "store" | "scatter") => AbstractValue::none(),
+            _ => AbstractValue::Unknown,
         }
     }
 
     pub(super) fn helper_call(
         &mut self,
         span: Span,
-        callee: Callee,
-        given: &Given<'a, '_>,
+        callee: JitFunction,
+        given: &EvaluatedCall<'a, '_>,
         frame: &Frame<'a>,
-    ) -> Value<'a> {
+    ) -> AbstractValue<'a> {
         if callee.is_one_of_several {
             return self.call_of_several(span, callee, given, frame);
         }
         let (module, text) = self.home(callee.file);
-        let Some(kernel) = module.kernels.get(callee.index) else { return Value::Unknown };
+        let Some(kernel) = module.kernels.get(callee.index) else { return AbstractValue::Unknown };
         let variadic = kernel.params.iter().find(|param| param.variadic);
         if let Some(param) = variadic {
             let is_dict = text[param.span.start..].starts_with("**");
             let (since_3, since_7) = (self.since(3), self.since(7));
             if is_dict && since_3 == Some(true) && since_7 == Some(false) {
                 let message = format!("`{}` takes `**{}`, which needs Triton 3.7", kernel.name, param.name);
-                self.problem(Kind::Keyword, span, message);
+                self.problem(ProblemKind::Keyword, span, message);
             }
             if is_dict || self.since(8) != Some(false) {
-                return Value::Unknown;
+                return AbstractValue::Unknown;
             }
         }
-        let params: Vec<Parameter> = kernel
+        let params: Vec<MemberParameter> = kernel
             .params
             .iter()
-            .map(|param| Parameter {
+            .map(|param| MemberParameter {
                 name: if param.variadic { format!("*{}", param.name) } else { param.name.clone() },
                 default: param.default.as_ref().map(|default| text[default.span.start..default.span.end].to_owned()),
             })
             .collect();
-        let Some(bound) = self.bind_kernel(span, &kernel.name, &params, given) else { return Value::Unknown };
+        let Some(bound) = self.bind_kernel(span, &kernel.name, &params, given) else { return AbstractValue::Unknown };
         if !kernel.plain || kernel.autotune.is_some() {
-            return Value::Unknown;
+            return AbstractValue::Unknown;
         }
-        let arguments: Vec<Value<'a>> = kernel
+        let arguments: Vec<AbstractValue<'a>> = kernel
             .params
             .iter()
             .map(|param| match (bound.get(&param.name), &param.default) {
-                (Some(Value::Tuple(_)), _) if self.since(3) == Some(false) => Value::Const(Const::Object),
+                (Some(AbstractValue::Tuple(_)), _) if self.since(3) == Some(false) => {
+                    AbstractValue::Const(Const::Object)
+                }
                 (Some(value), _) => value.clone(),
-                (None, Some(default)) => super::signature::literal(default).map_or(Value::Unknown, Value::Const),
-                (None, None) => Value::Unknown,
+                (None, Some(default)) => {
+                    super::signature::literal(default).map_or(AbstractValue::Unknown, AbstractValue::Const)
+                }
+                (None, None) => AbstractValue::Unknown,
             })
             .collect();
-        let is_function = |value: &&Value<'a>| matches!(value, Value::Member(path) if self.is_builtin(path));
+        let is_function =
+            |value: &&AbstractValue<'a>| matches!(value, AbstractValue::Member(path) if self.is_builtin(path));
         if arguments.iter().any(|value| is_function(&value))
             && self.since(3) == Some(true)
             && self.since(7) == Some(false)
         {
             let message =
                 "functions of Triton's cannot be passed to a function before Triton 3.7; wrap it in one of yours";
-            self.problem(Kind::Argument, span, message);
-            return Value::Unknown;
+            self.problem(ProblemKind::Argument, span, message);
+            return AbstractValue::Unknown;
         }
         if self.running.contains(&(callee.file, callee.index)) {
             // With other constants the recursion may end; with the same ones it never does.
             let is_open =
-                arguments.iter().any(|value| matches!(value, Value::Const(Const::Unknown | Const::Symbol(_))));
+                arguments.iter().any(|value| matches!(value, AbstractValue::Const(Const::Unknown | Const::Symbol(_))));
             let is_same = !self.calls.iter().any(|(of, _)| *of == (callee.file, callee.index))
                 || self.calls.iter().any(|(of, with)| {
                     *of == (callee.file, callee.index) && with.iter().zip(&arguments).all(|(a, b)| a.same_type(b))
                 });
             if is_same && (frame.regions > 0 || self.uncertain == 0) {
                 let message = format!("`{}` calls itself, and functions of a kernel cannot", kernel.name);
-                self.problem(Kind::Nesting, span, message);
+                self.problem(ProblemKind::Nesting, span, message);
             }
             if is_same || is_open {
-                return Value::Unknown;
+                return AbstractValue::Unknown;
             }
         }
         let is_noinline = kernel.decorators.iter().filter_map(|decorator| decorator.expr.as_call()).any(|call| {
@@ -240,28 +247,34 @@ impl<'a> Engine<'a> {
                     && arg.value.kind == ExprKind::Bool(true)
             })
         });
-        if is_noinline && let Some(tile) = arguments.iter().filter_map(Value::tile).find(|tile| tile.is_block()) {
+        if is_noinline && let Some(tile) = arguments.iter().filter_map(AbstractValue::tile).find(|tile| tile.is_block())
+        {
             let message =
                 format!("`{}` is `noinline`, which takes scalars only, and this passes `{tile}`", kernel.name);
-            self.problem(Kind::Argument, span, message);
-            return Value::Unknown;
+            self.problem(ProblemKind::Argument, span, message);
+            return AbstractValue::Unknown;
         }
         self.run_helper(callee, kernel, arguments)
     }
 
     /// Runs a helper with `arguments`. The result for the same arguments is taken from a cache.
-    pub(super) fn run_helper(&mut self, callee: Callee, kernel: &'a Kernel, arguments: Vec<Value<'a>>) -> Value<'a> {
+    pub(super) fn run_helper(
+        &mut self,
+        callee: JitFunction,
+        kernel: &'a Kernel,
+        arguments: Vec<AbstractValue<'a>>,
+    ) -> AbstractValue<'a> {
         let place = (callee.file, callee.index);
         let known = self.results.get(&place).and_then(|known| known.iter().find(|(of, _)| *of == arguments));
         if let Some((_, result)) = known {
             return result.clone();
         }
         if self.running.len() >= MAX_CALLS || !self.step() {
-            return Value::Unknown;
+            return AbstractValue::Unknown;
         }
         let mut result = self.in_file(callee.file, |engine| engine.run_body(place, kernel, &arguments));
         if callee.file.is_some() {
-            result = files::without_places(&result);
+            result = imported_files::without_places(&result);
         } else if self.silent > 0 {
             // Nothing was recorded, so the helper must run again when that is needed.
             return result;
@@ -270,7 +283,7 @@ impl<'a> Engine<'a> {
         result
     }
 
-    fn run_body(&mut self, place: Place, kernel: &'a Kernel, arguments: &[Value<'a>]) -> Value<'a> {
+    fn run_body(&mut self, place: KernelRef, kernel: &'a Kernel, arguments: &[AbstractValue<'a>]) -> AbstractValue<'a> {
         let mut inner = Frame::new(kernel, false);
         let hidden = self.positional_only(kernel);
         for (param, value) in kernel.params.iter().zip(arguments).skip(hidden).filter(|(param, _)| !param.variadic) {
@@ -289,8 +302,8 @@ impl<'a> Engine<'a> {
         self.has_left = has_left;
         match inner.returned {
             Some(value) => value,
-            None if inner.is_opaque => Value::Unknown,
-            None => Value::none(),
+            None if inner.is_opaque => AbstractValue::Unknown,
+            None => AbstractValue::none(),
         }
     }
 
@@ -312,7 +325,7 @@ impl<'a> Engine<'a> {
             kernel.params.iter().any(|param| param.variadic && !self.text[param.span.start..].starts_with("**"));
         if has_rest && self.facts.coverage.signed && self.since(3) == Some(true) && self.since(5) == Some(false) {
             let at = self.first_line(kernel.def_span);
-            self.problem(Kind::Keyword, at, "a kernel cannot have `*` parameters in Triton 3.3 and 3.4");
+            self.problem(ProblemKind::Keyword, at, "a kernel cannot have `*` parameters in Triton 3.3 and 3.4");
         }
         let calls = kernel.decorators.iter().filter(|decorator| decorator.path.as_deref() == Some("triton.jit"));
         for call in calls.filter_map(|decorator| decorator.expr.as_call()) {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashSet as HashSet;
 
-use super::engine::Facts;
+use super::engine::KernelAnalysis;
 use crate::analysis::launches::certainly_launched;
 use crate::kernel::ast::{StmtKind, walk_statements};
 use crate::kernel::{Kernel, Module};
@@ -25,7 +25,7 @@ pub struct Coverage {
 
 /// Spans of code that no kernel with a signature compiles. Errors there have no effect.
 #[must_use]
-pub fn dead(module: &Module, facts: &[Arc<Facts>]) -> Vec<Span> {
+pub fn dead_code(module: &Module, facts: &[Arc<KernelAnalysis>]) -> Vec<Span> {
     let signed: Vec<&Coverage> = facts.iter().map(|facts| &facts.coverage).filter(|coverage| coverage.signed).collect();
     if signed.is_empty() {
         return Vec::new();

@@ -1,31 +1,32 @@
 //! Transfer functions that create values.
 
-use super::dtype::Number;
+use super::dtype::Dtype;
 use super::engine::Engine;
 use std::sync::Arc;
 
 use super::functions::{Application, shape_of, tile_of};
-use super::index::{About, Atom, Index, Poly};
+use super::index::{Atom, Index, LaneFact, Poly};
 use super::shape::{self, Dim};
-use super::value::{Const, Element, Kind, Tile, Value};
+use super::value::{AbstractValue, Const, LaneType, ProblemKind, RuntimeValue};
 use crate::syntax::Span;
 
 /// The maximum number of lanes of a tile.
 pub(super) const MAX_LANES: i64 = 1 << 20;
 
 /// `tl.arange(start, end)`
-pub(super) fn arange<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>) -> Value<'a> {
-    let get = |name: &str| call.bound.get(name).cloned().unwrap_or(Value::Unknown);
+pub(super) fn arange<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>) -> AbstractValue<'a> {
+    let get = |name: &str| call.bound.get(name).cloned().unwrap_or(AbstractValue::Unknown);
     let (start, end) = (get("start"), get("end"));
     for bound in [&start, &end] {
-        if matches!(bound, Value::Tile(_) | Value::Const(Const::Float(_) | Const::Str(_) | Const::None)) {
+        if matches!(bound, AbstractValue::Tile(_) | AbstractValue::Const(Const::Float(_) | Const::Str(_) | Const::None))
+        {
             let message = format!("the bounds of `tl.arange` must be `tl.constexpr` integers, and `{bound}` is none");
-            engine.problem(Kind::Arange, call.span, message);
-            return tile_of(Element::Number(Number::Int32), vec![Dim::Unknown]);
+            engine.problem(ProblemKind::Arange, call.span, message);
+            return tile_of(LaneType::Number(Dtype::Int32), vec![Dim::Unknown]);
         }
     }
     let size = match (&start, &end) {
-        (Value::Const(a), Value::Const(b)) => match super::fold::binary("-", b, a) {
+        (AbstractValue::Const(a), AbstractValue::Const(b)) => match super::constant_folding::binary("-", b, a) {
             Some(length) => length.dim(),
             None => Dim::Unknown,
         },
@@ -42,78 +43,88 @@ pub(super) fn arange<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>) ->
             None
         };
         if let Some(message) = refused {
-            engine.problem(Kind::Arange, call.span, message);
-            return tile_of(Element::Number(Number::Int32), vec![Dim::Unknown]);
+            engine.problem(ProblemKind::Arange, call.span, message);
+            return tile_of(LaneType::Number(Dtype::Int32), vec![Dim::Unknown]);
         }
     }
     let first = start.constant().and_then(Const::int);
     let lane = engine.lane(call.span, first, &size);
     let poly = Poly::atom(Atom::Lane(lane));
-    let about = About::Index(Arc::new(Index { base: None, poly, axes: vec![vec![lane]], narrow: Vec::new() }));
-    Value::Tile(Tile::new(Element::Number(Number::Int32), Some([size].into())).knowing(about))
+    let about = LaneFact::Index(Arc::new(Index { base: None, poly, axes: vec![vec![lane]], narrow: Vec::new() }));
+    AbstractValue::Tile(RuntimeValue::new(LaneType::Number(Dtype::Int32), Some([size].into())).knowing(about))
 }
 
 /// `tl.zeros(shape, dtype)`, `tl.full(shape, value, dtype)`
-pub(super) fn full<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>) -> Value<'a> {
+pub(super) fn full<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>) -> AbstractValue<'a> {
     let element = match call.bound.get("dtype") {
-        Some(Value::Const(Const::Type(element))) => *element,
-        Some(Value::Const(constant @ (Const::Str(_) | Const::Int(_) | Const::None))) => {
+        Some(AbstractValue::Const(Const::Type(element))) => *element,
+        Some(AbstractValue::Const(constant @ (Const::Str(_) | Const::Int(_) | Const::None))) => {
             let message = format!("`{constant}` is no dtype; write one of Triton's, such as `tl.float32`");
-            engine.problem(Kind::Argument, call.span, message);
-            Element::Unknown
+            engine.problem(ProblemKind::Argument, call.span, message);
+            LaneType::Unknown
         }
-        Some(Value::Member(path)) if path.starts_with("numpy.") || path.starts_with("torch.") => {
-            engine.problem(Kind::Argument, call.span, format!("`{path}` is no dtype of Triton's"));
-            Element::Unknown
+        Some(AbstractValue::Member(path)) if path.starts_with("numpy.") || path.starts_with("torch.") => {
+            engine.problem(ProblemKind::Argument, call.span, format!("`{path}` is no dtype of Triton's"));
+            LaneType::Unknown
         }
-        Some(Value::Builtin(name @ ("int" | "float"))) => {
+        Some(AbstractValue::Builtin(name @ ("int" | "float"))) => {
             let message = format!("`{name}` is no dtype of Triton's; write `tl.{name}32`");
-            engine.problem(Kind::Argument, call.span, message);
-            Element::Unknown
+            engine.problem(ProblemKind::Argument, call.span, message);
+            LaneType::Unknown
         }
-        _ => Element::Unknown,
+        _ => LaneType::Unknown,
     };
-    if let (Element::Number(number), Some(Value::Const(value @ Const::Float(_)))) = (element, call.bound.get("value"))
+    if let (LaneType::Number(number), Some(AbstractValue::Const(value @ Const::Float(_)))) =
+        (element, call.bound.get("value"))
         && number.is_int()
     {
-        engine.problem(Kind::Argument, call.span, format!("a tile of `{number}` cannot be filled with `{value}`"));
+        engine.problem(
+            ProblemKind::Argument,
+            call.span,
+            format!("a tile of `{number}` cannot be filled with `{value}`"),
+        );
     }
-    if let Some(Value::Tile(value)) = call.bound.get("value")
+    if let Some(AbstractValue::Tile(value)) = call.bound.get("value")
         && value.is_block()
         && value.shape.as_ref().is_some_and(|shape| shape::lanes(shape).known().is_some_and(|lanes| lanes > 1))
     {
-        engine.problem(Kind::Argument, call.span, format!("`tl.full` fills with a scalar, not with `{value}`"));
+        engine.problem(ProblemKind::Argument, call.span, format!("`tl.full` fills with a scalar, not with `{value}`"));
     }
-    let Some(given) = call.bound.get("shape") else { return Value::Unknown };
+    let Some(given) = call.bound.get("shape") else { return AbstractValue::Unknown };
     sized(engine, call.span, given, element)
 }
 
 /// A tile of a shape that is passed. Reports shapes that no tile can have.
-pub(super) fn sized<'a>(engine: &mut Engine<'a>, span: Span, given: &Value<'a>, element: Element) -> Value<'a> {
+pub(super) fn sized<'a>(
+    engine: &mut Engine<'a>,
+    span: Span,
+    given: &AbstractValue<'a>,
+    element: LaneType,
+) -> AbstractValue<'a> {
     let Some(sizes) = checked_shape(engine, span, given) else {
-        return Value::Tile(Tile::new(element, None));
+        return AbstractValue::Tile(RuntimeValue::new(element, None));
     };
     tile_of(element, sizes)
 }
 
 /// The sizes that are passed as a shape. Reports values that cannot be sizes.
-pub(super) fn checked_shape<'a>(engine: &mut Engine<'a>, span: Span, given: &Value<'a>) -> Option<Vec<Dim>> {
-    let parts: Vec<&Value<'a>> = match given {
-        Value::Tuple(parts) => parts.iter().collect(),
+pub(super) fn checked_shape<'a>(engine: &mut Engine<'a>, span: Span, given: &AbstractValue<'a>) -> Option<Vec<Dim>> {
+    let parts: Vec<&AbstractValue<'a>> = match given {
+        AbstractValue::Tuple(parts) => parts.iter().collect(),
         other => vec![other],
     };
     for part in parts {
-        if matches!(part, Value::Tile(_) | Value::Const(Const::Float(_) | Const::Str(_))) {
+        if matches!(part, AbstractValue::Tile(_) | AbstractValue::Const(Const::Float(_) | Const::Str(_))) {
             let message = format!("the size of a tile must be a `tl.constexpr` integer, and `{part}` is none");
-            engine.problem(Kind::TileSize, span, message);
+            engine.problem(ProblemKind::TileSize, span, message);
             return None;
         }
     }
-    if let Value::Const(constant) = given
+    if let AbstractValue::Const(constant) = given
         && constant.int().is_some()
     {
         let message = format!("a shape must be a tuple, such as `({constant},)`");
-        engine.problem(Kind::TileSize, span, message);
+        engine.problem(ProblemKind::TileSize, span, message);
         return None;
     }
     let sizes = shape_of(given)?;
@@ -127,7 +138,7 @@ pub(super) fn check_sizes(engine: &mut Engine<'_>, span: Span, sizes: &[Dim]) ->
             && (size <= 0 || size & (size - 1) != 0)
         {
             let message = format!("the sizes of a tile must be powers of 2, and axis {axis} would have {size}");
-            engine.problem(Kind::TileSize, span, message);
+            engine.problem(ProblemKind::TileSize, span, message);
             return false;
         }
     }
@@ -139,7 +150,7 @@ pub(super) fn check_lanes(engine: &mut Engine<'_>, span: Span, sizes: &[Dim]) ->
     match shape::lanes(sizes).known() {
         Some(lanes) if lanes > MAX_LANES => {
             let message = format!("a tile has at most {MAX_LANES} lanes, and this would have {lanes}");
-            engine.problem(Kind::TileSize, span, message);
+            engine.problem(ProblemKind::TileSize, span, message);
             false
         }
         _ => true,
@@ -147,55 +158,57 @@ pub(super) fn check_lanes(engine: &mut Engine<'_>, span: Span, sizes: &[Dim]) ->
 }
 
 /// `tl.program_id(axis)`
-pub(super) fn program<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>) -> Value<'a> {
+pub(super) fn program<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>) -> AbstractValue<'a> {
     match call.bound.get("axis") {
-        Some(Value::Const(constant)) => {
+        Some(AbstractValue::Const(constant)) => {
             let is_none = matches!(constant, Const::Str(_) | Const::None | Const::Float(_));
             if is_none || constant.int().is_some_and(|axis| !(0..3).contains(&axis)) {
                 let message = format!("a grid has the axes 0, 1 and 2, and this asks for {constant}");
-                engine.problem(Kind::Argument, call.span, message);
+                engine.problem(ProblemKind::Argument, call.span, message);
             }
         }
-        Some(Value::Tile(_)) => {
-            engine.problem(Kind::Argument, call.span, "the axis of the grid must be a compile-time value");
+        Some(AbstractValue::Tile(_)) => {
+            engine.problem(ProblemKind::Argument, call.span, "the axis of the grid must be a compile-time value");
         }
         _ => {}
     }
     let axis = call.bound.constant("axis").and_then(Const::int).and_then(|axis| u8::try_from(axis).ok());
     let atom = axis.map(|axis| if call.name == "program_id" { Atom::Program(axis) } else { Atom::Programs(axis) });
-    let about = atom.map_or(About::Nothing, |atom| About::scalar(Poly::atom(atom)));
-    Value::Tile(Tile::scalar(Number::Int32).knowing(about))
+    let about = atom.map_or(LaneFact::Nothing, |atom| LaneFact::scalar(Poly::atom(atom)));
+    AbstractValue::Tile(RuntimeValue::scalar(Dtype::Int32).knowing(about))
 }
 
 /// `tl.rand(seed, offset)`
-pub(super) fn random<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>) -> Value<'a> {
+pub(super) fn random<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>) -> AbstractValue<'a> {
     let seed = call.bound.get("seed").and_then(Engine::number_of);
     if let Some(number) = seed.filter(|number| number.is_float() && engine.since(3) == Some(true)) {
-        engine.problem(Kind::Argument, call.span, format!("the seed must be an integer, not `{number}`"));
-        return Value::Unknown;
+        engine.problem(ProblemKind::Argument, call.span, format!("the seed must be an integer, not `{number}`"));
+        return AbstractValue::Unknown;
     }
-    if let Some(Value::Const(offset @ (Const::Int(_) | Const::Float(_) | Const::Bool(_)))) = call.bound.get("offset") {
+    if let Some(AbstractValue::Const(offset @ (Const::Int(_) | Const::Float(_) | Const::Bool(_)))) =
+        call.bound.get("offset")
+    {
         let message =
             format!("the offset must be a run-time value, not `{offset}`; pass a tile, such as a `tl.arange`");
-        engine.problem(Kind::Argument, call.span, message);
-        return Value::Unknown;
+        engine.problem(ProblemKind::Argument, call.span, message);
+        return AbstractValue::Unknown;
     }
     if matches!(call.name, "randint" | "randint4x") {
-        return Value::Unknown;
+        return AbstractValue::Unknown;
     }
     let shapes: Vec<Option<shape::Shape>> = ["seed", "offset"]
         .iter()
         .map(|name| match call.bound.get(name) {
-            Some(Value::Tile(tile)) => tile.shape.clone(),
-            Some(Value::Const(_)) => Some(super::transfer::scalar_shape()),
+            Some(AbstractValue::Tile(tile)) => tile.shape.clone(),
+            Some(AbstractValue::Const(_)) => Some(super::elementwise::scalar_shape()),
             _ => None,
         })
         .collect();
     match shapes.as_slice() {
         [Some(seed), Some(offset)] => match shape::broadcast(seed, offset) {
-            Ok(shape) => Value::Tile(Tile::new(Element::Number(Number::Fp32), Some(shape))),
-            Err(_) => Value::Unknown,
+            Ok(shape) => AbstractValue::Tile(RuntimeValue::new(LaneType::Number(Dtype::Fp32), Some(shape))),
+            Err(_) => AbstractValue::Unknown,
         },
-        _ => Value::Unknown,
+        _ => AbstractValue::Unknown,
     }
 }

@@ -5,7 +5,7 @@ use std::fmt;
 /// A number type of Triton.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[expect(missing_docs, reason = "the names are Triton's own")]
-pub enum Number {
+pub enum Dtype {
     Int1,
     Int8,
     Int16,
@@ -27,30 +27,30 @@ pub enum Number {
 }
 
 /// Short name (as in signatures and error messages), name in `triton.language`, width in bits.
-const NAMES: &[(Number, &str, &str, u32)] = &[
-    (Number::Int1, "int1", "int1", 1),
-    (Number::Int8, "int8", "int8", 8),
-    (Number::Int16, "int16", "int16", 16),
-    (Number::Int32, "int32", "int32", 32),
-    (Number::Int64, "int64", "int64", 64),
-    (Number::UInt8, "uint8", "uint8", 8),
-    (Number::UInt16, "uint16", "uint16", 16),
-    (Number::UInt32, "uint32", "uint32", 32),
-    (Number::UInt64, "uint64", "uint64", 64),
-    (Number::Fp8e4b15, "fp8e4b15", "float8e4b15", 8),
-    (Number::Fp8e4nv, "fp8e4nv", "float8e4nv", 8),
-    (Number::Fp8e4b8, "fp8e4b8", "float8e4b8", 8),
-    (Number::Fp8e5, "fp8e5", "float8e5", 8),
-    (Number::Fp8e5b16, "fp8e5b16", "float8e5b16", 8),
-    (Number::Fp16, "fp16", "float16", 16),
-    (Number::Bf16, "bf16", "bfloat16", 16),
-    (Number::Fp32, "fp32", "float32", 32),
-    (Number::Fp64, "fp64", "float64", 64),
+const NAMES: &[(Dtype, &str, &str, u32)] = &[
+    (Dtype::Int1, "int1", "int1", 1),
+    (Dtype::Int8, "int8", "int8", 8),
+    (Dtype::Int16, "int16", "int16", 16),
+    (Dtype::Int32, "int32", "int32", 32),
+    (Dtype::Int64, "int64", "int64", 64),
+    (Dtype::UInt8, "uint8", "uint8", 8),
+    (Dtype::UInt16, "uint16", "uint16", 16),
+    (Dtype::UInt32, "uint32", "uint32", 32),
+    (Dtype::UInt64, "uint64", "uint64", 64),
+    (Dtype::Fp8e4b15, "fp8e4b15", "float8e4b15", 8),
+    (Dtype::Fp8e4nv, "fp8e4nv", "float8e4nv", 8),
+    (Dtype::Fp8e4b8, "fp8e4b8", "float8e4b8", 8),
+    (Dtype::Fp8e5, "fp8e5", "float8e5", 8),
+    (Dtype::Fp8e5b16, "fp8e5b16", "float8e5b16", 8),
+    (Dtype::Fp16, "fp16", "float16", 16),
+    (Dtype::Bf16, "bf16", "bfloat16", 16),
+    (Dtype::Fp32, "fp32", "float32", 32),
+    (Dtype::Fp64, "fp64", "float64", 64),
 ];
 
 /// The "kind" of a type in Triton's promotion rules, in their order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Kind {
+pub enum DtypeKind {
     /// `int1`
     Boolean,
     /// Integers.
@@ -59,7 +59,7 @@ pub enum Kind {
     Floating,
 }
 
-impl Number {
+impl Dtype {
     fn row(self) -> &'static (Self, &'static str, &'static str, u32) {
         NAMES.iter().find(|row| row.0 == self).unwrap_or(&NAMES[0])
     }
@@ -149,24 +149,24 @@ impl Number {
 
     /// The kind in Triton's promotion rules.
     #[must_use]
-    pub fn kind(self) -> Kind {
+    pub fn kind(self) -> DtypeKind {
         match self {
-            Self::Int1 => Kind::Boolean,
-            _ if self >= Self::Fp8e4b15 => Kind::Floating,
-            _ => Kind::Integral,
+            Self::Int1 => DtypeKind::Boolean,
+            _ if self >= Self::Fp8e4b15 => DtypeKind::Floating,
+            _ => DtypeKind::Integral,
         }
     }
 
     /// Whether it is an integer type, `int1` included.
     #[must_use]
     pub fn is_int(self) -> bool {
-        self.kind() != Kind::Floating
+        self.kind() != DtypeKind::Floating
     }
 
     /// Whether it is a float type.
     #[must_use]
     pub fn is_float(self) -> bool {
-        self.kind() == Kind::Floating
+        self.kind() == DtypeKind::Floating
     }
 
     /// Whether it is a float type of eight bits.
@@ -241,7 +241,7 @@ impl Number {
     }
 }
 
-impl fmt::Display for Number {
+impl fmt::Display for Dtype {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
@@ -261,28 +261,28 @@ pub enum Mismatch {
 ///
 /// # Errors
 /// Returns an error when Triton does not define the operation for these types.
-pub fn computation(a: (Number, bool), b: (Number, bool), divides: bool) -> Result<Number, Mismatch> {
+pub fn computation(a: (Dtype, bool), b: (Dtype, bool), divides: bool) -> Result<Dtype, Mismatch> {
     let ((a, a_is_constant), (b, b_is_constant)) = (a, b);
-    let half = |number| matches!(number, Number::Fp16 | Number::Bf16);
+    let half = |number| matches!(number, Dtype::Fp16 | Dtype::Bf16);
     if a_is_constant != b_is_constant {
         let (constant, value) = if a_is_constant { (a, b) } else { (b, a) };
         if constant.kind() <= value.kind() {
-            return Ok(if divides && half(value) { Number::Fp32 } else { value });
+            return Ok(if divides && half(value) { Dtype::Fp32 } else { value });
         }
     }
-    for wide in [Number::Fp64, Number::Fp32] {
+    for wide in [Dtype::Fp64, Dtype::Fp32] {
         if a == wide || b == wide {
             return Ok(wide);
         }
     }
-    if a == Number::Fp16 || b == Number::Fp16 {
-        return Ok(if divides { Number::Fp32 } else { Number::Fp16 });
+    if a == Dtype::Fp16 || b == Dtype::Fp16 {
+        return Ok(if divides { Dtype::Fp32 } else { Dtype::Fp16 });
     }
-    if a == Number::Bf16 || b == Number::Bf16 {
-        return Ok(if a == b && !divides { Number::Bf16 } else { Number::Fp32 });
+    if a == Dtype::Bf16 || b == Dtype::Bf16 {
+        return Ok(if a == b && !divides { Dtype::Bf16 } else { Dtype::Fp32 });
     }
     if a.is_fp8() && b.is_fp8() {
-        return Ok(if a == b { a } else { Number::Fp16 });
+        return Ok(if a == b { a } else { Dtype::Fp16 });
     }
     if !a.is_int() || !b.is_int() {
         return Err(Mismatch::Unexpected);
@@ -296,7 +296,7 @@ pub fn computation(a: (Number, bool), b: (Number, bool), divides: bool) -> Resul
 #[cfg(test)]
 mod tests {
     use super::*;
-    use Number::{Bf16, Fp8e5, Fp16, Fp32, Fp64, Int1, Int8, Int32, Int64, UInt8, UInt32};
+    use Dtype::{Bf16, Fp8e5, Fp16, Fp32, Fp64, Int1, Int8, Int32, Int64, UInt8, UInt32};
 
     #[test]
     fn two_values_meet_as_triton_has_it() {
@@ -331,22 +331,22 @@ mod tests {
 
     #[test]
     fn names_of_torch() {
-        let torch = ["float16", "half", "bool", "float8_e4m3fn", "uint8", "complex64"].map(Number::of_torch);
-        assert_eq!(torch, [Some(Fp16), Some(Fp16), Some(Int1), Some(Number::Fp8e4nv), Some(UInt8), None]);
+        let torch = ["float16", "half", "bool", "float8_e4m3fn", "uint8", "complex64"].map(Dtype::of_torch);
+        assert_eq!(torch, [Some(Fp16), Some(Fp16), Some(Int1), Some(Dtype::Fp8e4nv), Some(UInt8), None]);
     }
 
     #[test]
     fn names_of_signatures() {
         for (text, number) in [("i32", Int32), ("fp32", Fp32), ("bf16", Bf16), ("u8", UInt8), ("B", Int1), ("i1", Int1)]
         {
-            assert_eq!(Number::of_signature(text), Some(number), "{text}");
+            assert_eq!(Dtype::of_signature(text), Some(number), "{text}");
         }
         for (number, ..) in NAMES {
-            assert_eq!(Number::of_signature(number.signature()), Some(*number));
+            assert_eq!(Dtype::of_signature(number.signature()), Some(*number));
         }
-        assert_eq!(Number::of_signature("int33"), None);
+        assert_eq!(Dtype::of_signature("int33"), None);
         assert_eq!(
-            (Number::of_int(5), Number::of_int(1 << 31), Number::of_int(1 << 70)),
+            (Dtype::of_int(5), Dtype::of_int(1 << 31), Dtype::of_int(1 << 70)),
             (Some(Int32), Some(UInt32), None)
         );
     }

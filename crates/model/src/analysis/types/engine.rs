@@ -2,14 +2,14 @@
 
 use rustc_hash::FxHashMap as HashMap;
 
-use super::access::{Access, Division, NamedMask, Product};
+use super::access::{Division, MemoryAccess, NamedMask, Product};
 use super::coverage::Coverage;
-use super::dtype::Number;
+use super::dtype::Dtype;
 use super::index::{Atom, Lane, Loop};
 use super::parameters::Roles;
-use super::signature::{self, Signature};
-use super::value::{Const, Kind, Problem, Value};
-use crate::api::{Certainty, Lookup, MemberKind, Target};
+use super::signature::{self, SignatureComment};
+use super::value::{AbstractValue, Const, Problem, ProblemKind};
+use crate::api::{Lookup, MemberKind, TritonTarget, VersionCertainty};
 use crate::kernel::{Kernel, Links, Module};
 use crate::syntax::Span;
 
@@ -18,14 +18,14 @@ const BUDGET: u32 = 60_000;
 
 /// The results of a run over a kernel.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Facts {
+pub struct KernelAnalysis {
     /// The errors that Triton's front end would report, in its order.
     pub problems: Vec<Problem>,
     /// Each evaluated expression with its value, in the order of evaluation; collected on request only. An expression
     /// that is evaluated several times (in loops, helpers) occurs several times.
-    pub types: Vec<(Span, Value<'static>)>,
+    pub types: Vec<(Span, AbstractValue<'static>)>,
     /// Loads, stores and atomic operations in the order of evaluation, each span once for each set of arguments.
-    pub accesses: Vec<Access>,
+    pub accesses: Vec<MemoryAccess>,
     /// Uses of `tl.dot`.
     pub products: Vec<Product>,
     /// Names to which a mask is assigned.
@@ -45,8 +45,8 @@ pub struct Facts {
 /// Runs the kernel `module.kernels[index]` of the file `text`. With `trace`, the facts contain the types of all
 /// expressions.
 #[must_use]
-pub fn infer<'a>(module: &'a Module, text: &'a str, target: Target, index: usize, trace: bool) -> Facts {
-    let Some(kernel) = module.kernels.get(index) else { return Facts::default() };
+pub fn infer<'a>(module: &'a Module, text: &'a str, target: TritonTarget, index: usize, trace: bool) -> KernelAnalysis {
+    let Some(kernel) = module.kernels.get(index) else { return KernelAnalysis::default() };
     let traced = if trace { Trace::Likely } else { Trace::No };
     run(module, text, target, (index, kernel), traced, signature::of(module, kernel, text).as_ref(), false)
 }
@@ -54,27 +54,33 @@ pub fn infer<'a>(module: &'a Module, text: &'a str, target: Target, index: usize
 /// The same as [`infer`] with the types of all expressions, where they are certain: if the file does not launch the
 /// function, nothing is assumed about its parameters.
 #[must_use]
-pub fn evaluate<'a>(module: &'a Module, text: &'a str, target: Target, index: usize) -> Facts {
-    let Some(kernel) = module.kernels.get(index) else { return Facts::default() };
+pub fn evaluate<'a>(module: &'a Module, text: &'a str, target: TritonTarget, index: usize) -> KernelAnalysis {
+    let Some(kernel) = module.kernels.get(index) else { return KernelAnalysis::default() };
     run(module, text, target, (index, kernel), Trace::Certain, signature::of(module, kernel, text).as_ref(), false)
 }
 
 /// The same for parameters with the types and values of `signature`. Records which operations are computed in 32 bits.
 #[must_use]
-pub fn infer_as<'a>(module: &'a Module, text: &'a str, target: Target, index: usize, signature: &Signature) -> Facts {
-    let Some(kernel) = module.kernels.get(index) else { return Facts::default() };
+pub fn infer_as<'a>(
+    module: &'a Module,
+    text: &'a str,
+    target: TritonTarget,
+    index: usize,
+    signature: &SignatureComment,
+) -> KernelAnalysis {
+    let Some(kernel) = module.kernels.get(index) else { return KernelAnalysis::default() };
     run(module, text, target, (index, kernel), Trace::No, Some(signature), true)
 }
 
 fn run<'a>(
     module: &'a Module,
     text: &'a str,
-    target: Target,
+    target: TritonTarget,
     (index, kernel): (usize, &'a Kernel),
     trace: Trace,
-    signature: Option<&Signature>,
+    signature: Option<&SignatureComment>,
     notes_width: bool,
-) -> Facts {
+) -> KernelAnalysis {
     let mut engine = Engine {
         module,
         text,
@@ -85,7 +91,7 @@ fn run<'a>(
         refused: 0,
         target,
         versions: Versions::of(target),
-        facts: Facts::default(),
+        facts: KernelAnalysis::default(),
         trace,
         budget: BUDGET,
         running: vec![(None, index)],
@@ -133,10 +139,10 @@ pub(super) struct Versions {
 }
 
 impl Versions {
-    fn of(target: Target) -> Self {
+    fn of(target: TritonTarget) -> Self {
         let (major, minor) = target.table.version.series();
         match target.certainty {
-            Certainty::Known if major == 3 => Self { low: minor, high: minor },
+            VersionCertainty::Known if major == 3 => Self { low: minor, high: minor },
             _ => Self { low: 0, high: u32::MAX },
         }
     }
@@ -156,8 +162,8 @@ impl Versions {
 /// The scope of one function while it runs.
 pub(super) struct Frame<'a> {
     pub(super) kernel: &'a Kernel,
-    /// Values of local names. A missing name is not bound; a name that may be bound is [`Value::Unknown`].
-    pub(super) names: HashMap<&'a str, Value<'a>>,
+    /// Values of local names. A missing name is not bound; a name that may be bound is [`AbstractValue::Unknown`].
+    pub(super) names: HashMap<&'a str, AbstractValue<'a>>,
     /// Variables of run-time loops that have ended, with the span of the loop's head.
     pub(super) stale: HashMap<&'a str, Span>,
     /// The number of run-time loops around the current statement.
@@ -165,7 +171,7 @@ pub(super) struct Frame<'a> {
     /// The number of run-time branches and loops around the current statement.
     pub(super) regions: u32,
     /// The value that the function returns, once a `return` was reached.
-    pub(super) returned: Option<Value<'a>>,
+    pub(super) returned: Option<AbstractValue<'a>>,
     /// Whether the host launches it.
     pub(super) is_launched: bool,
     /// Whether code that the analysis does not follow may have bound names.
@@ -188,10 +194,10 @@ impl<'a> Frame<'a> {
 }
 
 /// A kernel, by the index of its file (`None` for the analysed file) and its index there.
-pub(super) type Place = (Option<usize>, usize);
+pub(super) type KernelRef = (Option<usize>, usize);
 
 /// The arguments of a call and its result.
-pub(super) type Call<'a> = (Vec<Value<'a>>, Value<'a>);
+pub(super) type CallTrace<'a> = (Vec<AbstractValue<'a>>, AbstractValue<'a>);
 
 pub(super) struct Engine<'a> {
     /// The file of the current function.
@@ -208,17 +214,17 @@ pub(super) struct Engine<'a> {
     pub(super) silent: u32,
     /// The number of uses so far of a global that kernels cannot use.
     pub(super) refused: u32,
-    pub(super) target: Target,
+    pub(super) target: TritonTarget,
     pub(super) versions: Versions,
-    pub(super) facts: Facts,
+    pub(super) facts: KernelAnalysis,
     pub(super) trace: Trace,
     pub(super) budget: u32,
     /// The active kernels, by file and index, outermost first.
-    pub(super) running: Vec<Place>,
+    pub(super) running: Vec<KernelRef>,
     /// The arguments of the active helpers.
-    pub(super) calls: Vec<(Place, Vec<Value<'a>>)>,
+    pub(super) calls: Vec<(KernelRef, Vec<AbstractValue<'a>>)>,
     /// Results of helpers by their arguments.
-    pub(super) results: HashMap<Place, Vec<Call<'a>>>,
+    pub(super) results: HashMap<KernelRef, Vec<CallTrace<'a>>>,
     /// The number of branches around the current statement that may not be compiled.
     pub(super) uncertain: u32,
     /// The number of run-time branches around the current statement.
@@ -237,14 +243,14 @@ pub(super) struct Engine<'a> {
 
 impl<'a> Engine<'a> {
     /// Reports a problem, unless it was reported before.
-    pub(super) fn problem(&mut self, kind: Kind, span: Span, message: impl Into<String>) {
+    pub(super) fn problem(&mut self, kind: ProblemKind, span: Span, message: impl Into<String>) {
         self.problem_with(kind, span, message, Vec::new());
     }
 
     /// Reports a problem with spans that explain it, unless it was reported before.
     pub(super) fn problem_with(
         &mut self,
-        kind: Kind,
+        kind: ProblemKind,
         span: Span,
         message: impl Into<String>,
         related: Vec<(Span, String)>,
@@ -314,12 +320,12 @@ impl<'a> Engine<'a> {
     }
 
     /// The number type of a value as an operand. A constant has the type that it would get at run time.
-    pub(super) fn number_of(value: &Value<'a>) -> Option<Number> {
+    pub(super) fn number_of(value: &AbstractValue<'a>) -> Option<Dtype> {
         match value {
-            Value::Tile(tile) => tile.element.number(),
-            Value::Const(Const::Bool(_)) => Some(Number::Int1),
-            Value::Const(Const::Int(value)) => Number::of_int(*value),
-            Value::Const(Const::Float(value)) => Some(Number::of_float(*value)),
+            AbstractValue::Tile(tile) => tile.element.number(),
+            AbstractValue::Const(Const::Bool(_)) => Some(Dtype::Int1),
+            AbstractValue::Const(Const::Int(value)) => Dtype::of_int(*value),
+            AbstractValue::Const(Const::Float(value)) => Some(Dtype::of_float(*value)),
             _ => None,
         }
     }

@@ -1,16 +1,16 @@
 //! Abstract evaluation of expressions.
 
+use super::constant_folding;
 use super::engine::{Engine, Frame, Trace};
-use super::fold;
-use super::value::{Const, Kind, Value};
+use super::value::{AbstractValue, Const, ProblemKind};
 use crate::kernel::ast::{Expr, ExprKind};
 use crate::syntax::Span;
 
 impl<'a> Engine<'a> {
     /// The abstract value of an expression.
-    pub(super) fn eval(&mut self, expr: &'a Expr, frame: &mut Frame<'a>) -> Value<'a> {
+    pub(super) fn eval(&mut self, expr: &'a Expr, frame: &mut Frame<'a>) -> AbstractValue<'a> {
         if !self.step() {
-            return Value::Unknown;
+            return AbstractValue::Unknown;
         }
         let value = self.expression(expr, frame);
         if self.trace != Trace::No && self.silent == 0 {
@@ -19,11 +19,11 @@ impl<'a> Engine<'a> {
         value
     }
 
-    fn expression(&mut self, expr: &'a Expr, frame: &mut Frame<'a>) -> Value<'a> {
+    fn expression(&mut self, expr: &'a Expr, frame: &mut Frame<'a>) -> AbstractValue<'a> {
         match &expr.kind {
             ExprKind::Name(name) => self.name(name, expr.span, frame),
             ExprKind::Int(_) | ExprKind::Float(_) | ExprKind::Bool(_) | ExprKind::Str(_) | ExprKind::None => {
-                Value::Const(fold::literal(expr).unwrap_or(Const::Unknown))
+                AbstractValue::Const(constant_folding::literal(expr).unwrap_or(Const::Unknown))
             }
             ExprKind::Attribute { value, name, .. } => {
                 let value = self.eval(value, frame);
@@ -43,27 +43,27 @@ impl<'a> Engine<'a> {
             ExprKind::BoolOp { .. } => self.bool_op(expr, frame),
             ExprKind::IfExp { .. } => self.choice(expr, frame),
             ExprKind::Tuple(parts) | ExprKind::List(parts) => {
-                let parts: Vec<Value<'a>> = parts.iter().map(|part| self.eval(part, frame)).collect();
-                Value::tuple(parts)
+                let parts: Vec<AbstractValue<'a>> = parts.iter().map(|part| self.eval(part, frame)).collect();
+                AbstractValue::tuple(parts)
             }
             ExprKind::Slice(parts) => {
                 parts.iter().for_each(|part| drop(self.eval(part, frame)));
-                Value::Slice
+                AbstractValue::Slice
             }
-            ExprKind::Starred(_) => Value::Unknown,
+            ExprKind::Starred(_) => AbstractValue::Unknown,
             ExprKind::FString(parts) => {
                 for part in parts {
                     if self.eval(part, frame).is_runtime() {
                         let message = "an f-string in a kernel can only hold compile-time values";
-                        self.problem(Kind::Conversion, expr.span, message);
+                        self.problem(ProblemKind::Conversion, expr.span, message);
                     }
                 }
-                Value::Const(Const::Unknown)
+                AbstractValue::Const(Const::Unknown)
             }
             ExprKind::Named { name, value } => {
                 let value = self.eval(value, frame);
                 if self.since(8) == Some(false) {
-                    self.problem(Kind::Syntax, expr.span, "`:=` in a kernel needs Triton 3.8");
+                    self.problem(ProblemKind::Syntax, expr.span, "`:=` in a kernel needs Triton 3.8");
                 }
                 frame.names.insert(name, value.clone());
                 value
@@ -74,7 +74,7 @@ impl<'a> Engine<'a> {
     }
 
     /// Reports an expression that Triton does not support.
-    fn unsupported(&mut self, expr: &Expr) -> Value<'a> {
+    fn unsupported(&mut self, expr: &Expr) -> AbstractValue<'a> {
         let what = match &expr.kind {
             ExprKind::Lambda { .. } => "a `lambda`; define a function under `@triton.jit`",
             ExprKind::Dict { .. } => "a dict; pass its entries as parameters",
@@ -85,39 +85,47 @@ impl<'a> Engine<'a> {
                 "generator_expression" => "a generator; use `tl.static_range`",
                 "yield" => "`yield`",
                 "await" => "`await`",
-                _ => return Value::Unknown,
+                _ => return AbstractValue::Unknown,
             },
-            _ => return Value::Unknown,
+            _ => return AbstractValue::Unknown,
         };
-        self.problem(Kind::Syntax, self.first_line(expr.span), format!("a kernel cannot contain {what}"));
-        Value::Unknown
+        self.problem(ProblemKind::Syntax, self.first_line(expr.span), format!("a kernel cannot contain {what}"));
+        AbstractValue::Unknown
     }
 
-    fn comprehension(&mut self, expr: &'a Expr, frame: &mut Frame<'a>) -> Value<'a> {
-        let ExprKind::Comprehension { element, clauses, filtered } = &expr.kind else { return Value::Unknown };
-        let Some((target, iter)) = clauses.first() else { return Value::Unknown };
+    fn comprehension(&mut self, expr: &'a Expr, frame: &mut Frame<'a>) -> AbstractValue<'a> {
+        let ExprKind::Comprehension { element, clauses, filtered } = &expr.kind else { return AbstractValue::Unknown };
+        let Some((target, iter)) = clauses.first() else { return AbstractValue::Unknown };
         if self.since(5) == Some(false) {
-            self.problem(Kind::Syntax, expr.span, "a kernel cannot contain a list comprehension before Triton 3.5");
-            return Value::Unknown;
+            self.problem(
+                ProblemKind::Syntax,
+                expr.span,
+                "a kernel cannot contain a list comprehension before Triton 3.5",
+            );
+            return AbstractValue::Unknown;
         }
         let iterated = self.eval(iter, frame);
         match iterated {
-            Value::Tuple(parts) if clauses.len() == 1 && !filtered => {
+            AbstractValue::Tuple(parts) if clauses.len() == 1 && !filtered => {
                 let results = parts.iter().map(|part| {
                     self.assign(target, part.clone(), expr.span, frame);
                     self.eval(element, frame)
                 });
-                Value::tuple(results.collect())
+                AbstractValue::tuple(results.collect())
             }
-            Value::Tile(_) | Value::Builtin(_) if self.since(5) == Some(true) => {
-                self.problem(Kind::Syntax, expr.span, "a list comprehension in a kernel can only run over a tuple");
-                Value::Unknown
+            AbstractValue::Tile(_) | AbstractValue::Builtin(_) if self.since(5) == Some(true) => {
+                self.problem(
+                    ProblemKind::Syntax,
+                    expr.span,
+                    "a list comprehension in a kernel can only run over a tuple",
+                );
+                AbstractValue::Unknown
             }
-            _ => Value::Unknown,
+            _ => AbstractValue::Unknown,
         }
     }
 
-    fn name(&mut self, name: &'a str, span: Span, frame: &mut Frame<'a>) -> Value<'a> {
+    fn name(&mut self, name: &'a str, span: Span, frame: &mut Frame<'a>) -> AbstractValue<'a> {
         if let Some(value) = frame.names.get(name) {
             self.record_stale(name, span, frame);
             return value.clone();
@@ -125,25 +133,25 @@ impl<'a> Engine<'a> {
         if frame.kernel.locals.contains(name) {
             // A local that is not bound on this path: the front end takes the global of the same name.
             if frame.is_opaque || self.module.has_star_import {
-                return Value::Unknown;
+                return AbstractValue::Unknown;
             }
             if self.module.bindings.contains_key(name) {
-                return if self.uncertain > 0 { Value::Unknown } else { self.global_name(name, span, frame) };
+                return if self.uncertain > 0 { AbstractValue::Unknown } else { self.global_name(name, span, frame) };
             }
             if frame.kernel.nested || self.uncertain > 0 && frame.regions == 0 {
-                return Value::Unknown;
+                return AbstractValue::Unknown;
             }
             let bindings = super::statements::bound(&frame.kernel.body);
             let related = bindings
                 .get(name)
                 .map(|place| (*place, "it is bound inside a branch or loop only, which ends its life".to_owned()));
             self.problem_with(
-                Kind::UndefinedName,
+                ProblemKind::UndefinedName,
                 span,
                 format!("`{name}` is not defined here: what a branch or loop binds is gone behind it"),
                 related.into_iter().collect(),
             );
-            return Value::Unknown;
+            return AbstractValue::Unknown;
         }
         self.global_name(name, span, frame)
     }

@@ -1,22 +1,22 @@
 //! The functions of `triton.language`, in one table with the rule for each result.
 
 use super::arguments::Bound;
-use super::dtype::Number;
+use super::dtype::Dtype;
 use super::engine::Engine;
 use super::shape::{Dim, Shape};
-use super::value::{Element, Tile, Value};
-use super::{blocks, creation, linear, memory, reductions, reshaping, transfer};
+use super::value::{AbstractValue, LaneType, RuntimeValue};
+use super::{block_pointers, creation, dot, elementwise, memory, reductions, reshaping};
 use crate::syntax::Span;
 
 /// The rule by which the shape and element type of a function's result follow from its arguments.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Transfer {
     /// Elementwise with the same type; only for the listed float types, if any are listed.
-    Map(&'static [Number]),
+    Map(&'static [Dtype]),
     /// Two operands, combined like those of an operator.
     Elementwise,
     /// A quotient of floats of these types.
-    Quotient(&'static [Number]),
+    Quotient(&'static [Dtype]),
     /// `tl.clamp`: `min` and `max` bound the first argument.
     Clamp,
     /// `x * y + z`
@@ -111,8 +111,8 @@ pub(super) enum Transfer {
 
 use Transfer as T;
 
-const WIDE: &[Number] = &[Number::Fp32, Number::Fp64];
-const SINGLE: &[Number] = &[Number::Fp32];
+const WIDE: &[Dtype] = &[Dtype::Fp32, Dtype::Fp64];
+const SINGLE: &[Dtype] = &[Dtype::Fp32];
 
 /// Each function with its rule. Functions that are missing here give an unknown value.
 const TABLE: &[(&[&str], Transfer)] = &[
@@ -171,27 +171,29 @@ const TABLE: &[(&[&str], Transfer)] = &[
 ];
 
 /// The result of a call of `triton.language.name`; reports the problems of its arguments.
-pub(super) fn apply<'a>(engine: &mut Engine<'a>, span: Span, name: &str, bound: Bound<'a>) -> Value<'a> {
-    let Some((_, transfer)) = TABLE.iter().find(|(names, _)| names.contains(&name)) else { return Value::Unknown };
+pub(super) fn apply<'a>(engine: &mut Engine<'a>, span: Span, name: &str, bound: Bound<'a>) -> AbstractValue<'a> {
+    let Some((_, transfer)) = TABLE.iter().find(|(names, _)| names.contains(&name)) else {
+        return AbstractValue::Unknown;
+    };
     let call = Application { name, span, bound };
     match *transfer {
-        T::Map(numbers) => transfer::map(engine, &call, numbers),
-        T::Elementwise => transfer::two(engine, &call),
-        T::Quotient(numbers) => transfer::quotient(engine, &call, numbers),
-        T::Clamp => transfer::clamp(engine, &call),
-        T::Fma => transfer::fma(engine, &call),
-        T::Where => transfer::choose(engine, &call),
-        T::Umulhi => transfer::umulhi(engine, &call),
-        T::Hint => transfer::hint(engine, &call),
-        T::Cdiv => transfer::cdiv(engine, &call),
-        T::Cast => transfer::cast(engine, &call),
-        T::Constexpr => transfer::constexpr(&call),
-        T::StaticAssert => transfer::static_assert(engine, &call),
-        T::Range => Value::Builtin("tl.range()"),
-        T::Nothing => transfer::nothing(engine, &call),
+        T::Map(numbers) => elementwise::map(engine, &call, numbers),
+        T::Elementwise => elementwise::two(engine, &call),
+        T::Quotient(numbers) => elementwise::quotient(engine, &call, numbers),
+        T::Clamp => elementwise::clamp(engine, &call),
+        T::Fma => elementwise::fma(engine, &call),
+        T::Where => elementwise::choose(engine, &call),
+        T::Umulhi => elementwise::umulhi(engine, &call),
+        T::Hint => elementwise::hint(engine, &call),
+        T::Cdiv => elementwise::cdiv(engine, &call),
+        T::Cast => elementwise::cast(engine, &call),
+        T::Constexpr => elementwise::constexpr(&call),
+        T::StaticAssert => elementwise::static_assert(engine, &call),
+        T::Range => AbstractValue::Builtin("tl.range()"),
+        T::Nothing => elementwise::nothing(engine, &call),
         T::Arange => creation::arange(engine, &call),
         T::Full => creation::full(engine, &call),
-        T::Like => call.first().tile().map_or(Value::Unknown, |tile| Value::Tile(tile.clone())),
+        T::Like => call.first().tile().map_or(AbstractValue::Unknown, |tile| AbstractValue::Tile(tile.clone())),
         T::Program => creation::program(engine, &call),
         T::Random => creation::random(engine, &call),
         T::Reshape => reshaping::reshape(engine, &call),
@@ -207,11 +209,11 @@ pub(super) fn apply<'a>(engine: &mut Engine<'a>, span: Span, name: &str, bound: 
         T::Store => memory::store(engine, &call),
         T::Atomic => memory::atomic(engine, &call),
         T::AtomicCas => memory::atomic_cas(engine, &call),
-        T::BlockPointer => blocks::block_pointer(engine, &call),
-        T::Advance => blocks::advance(engine, &call),
-        T::Descriptor => blocks::descriptor(engine, &call),
-        T::Dot => linear::dot(engine, &call),
-        T::DotScaled => linear::dot_scaled(engine, &call),
+        T::BlockPointer => block_pointers::block_pointer(engine, &call),
+        T::Advance => block_pointers::advance(engine, &call),
+        T::Descriptor => block_pointers::descriptor(engine, &call),
+        T::Dot => dot::dot(engine, &call),
+        T::DotScaled => dot::dot_scaled(engine, &call),
         T::Sum | T::Extreme | T::Position | T::Bits | T::Reduce => reductions::reduce(engine, &call, *transfer),
         T::Cumulative | T::Scan => reductions::scan(engine, &call, *transfer),
         T::Reorder => reductions::reorder(engine, &call),
@@ -232,47 +234,54 @@ pub(super) struct Application<'a, 'n> {
 
 impl<'a> Application<'a, '_> {
     /// The argument of the first parameter, under any of the names that releases give it.
-    pub(super) fn first(&self) -> &Value<'a> {
-        self.bound.any(&["input", "x", "a", "pointer", "base", "lhs", "src"]).unwrap_or(&Value::Unknown)
+    pub(super) fn first(&self) -> &AbstractValue<'a> {
+        self.bound.any(&["input", "x", "a", "pointer", "base", "lhs", "src"]).unwrap_or(&AbstractValue::Unknown)
     }
 
     /// The argument of the first parameter, when it is a tile.
-    pub(super) fn tile(&self) -> Option<&Tile> {
+    pub(super) fn tile(&self) -> Option<&RuntimeValue> {
         self.first().tile()
     }
 }
 
 /// `tl.maximum(x, y)`, also as `max(x, y)`.
-pub(super) fn elementwise<'a>(engine: &mut Engine<'a>, span: Span, x: &Value<'a>, y: &Value<'a>) -> Value<'a> {
-    transfer::combined(engine, span, x, y)
+pub(super) fn elementwise<'a>(
+    engine: &mut Engine<'a>,
+    span: Span,
+    x: &AbstractValue<'a>,
+    y: &AbstractValue<'a>,
+) -> AbstractValue<'a> {
+    elementwise::combined(engine, span, x, y)
 }
 
 /// The result of a load through a descriptor.
-pub(super) fn descriptor_load<'a>(name: &str, tile: &Tile, values: &[Value<'a>]) -> Value<'a> {
+pub(super) fn descriptor_load<'a>(name: &str, tile: &RuntimeValue, values: &[AbstractValue<'a>]) -> AbstractValue<'a> {
     if name == "load" {
-        return Value::Tile(tile.clone());
+        return AbstractValue::Tile(tile.clone());
     }
-    let rows = values.first().and_then(Value::tile).and_then(|rows| rows.shape.as_ref()?.first().cloned());
+    let rows = values.first().and_then(AbstractValue::tile).and_then(|rows| rows.shape.as_ref()?.first().cloned());
     let columns = tile.shape.as_ref().and_then(|shape| shape.get(1).cloned());
     match (rows, columns) {
-        (Some(rows), Some(columns)) => Value::Tile(Tile::new(tile.element, Some([rows, columns].into()))),
-        _ => Value::Unknown,
+        (Some(rows), Some(columns)) => {
+            AbstractValue::Tile(RuntimeValue::new(tile.element, Some([rows, columns].into())))
+        }
+        _ => AbstractValue::Unknown,
     }
 }
 
 /// A shape that is passed as a tuple, or as separate arguments.
-pub(super) fn shape_of(value: &Value<'_>) -> Option<Vec<Dim>> {
+pub(super) fn shape_of(value: &AbstractValue<'_>) -> Option<Vec<Dim>> {
     match value {
-        Value::Tuple(parts) => {
+        AbstractValue::Tuple(parts) => {
             Some(parts.iter().map(|part| part.constant().map_or(Dim::Unknown, super::value::Const::dim)).collect())
         }
-        Value::Const(constant) if constant.int().is_some() => Some(vec![constant.dim()]),
-        Value::Const(super::value::Const::Symbol(symbol)) => Some(vec![Dim::Symbol(symbol.clone())]),
+        AbstractValue::Const(constant) if constant.int().is_some() => Some(vec![constant.dim()]),
+        AbstractValue::Const(super::value::Const::Symbol(symbol)) => Some(vec![Dim::Symbol(symbol.clone())]),
         _ => None,
     }
 }
 
 /// A tile of a known element type.
-pub(super) fn tile_of<'a>(element: Element, shape: Vec<Dim>) -> Value<'a> {
-    Value::Tile(Tile::new(element, Some(Shape::from(shape))))
+pub(super) fn tile_of<'a>(element: LaneType, shape: Vec<Dim>) -> AbstractValue<'a> {
+    AbstractValue::Tile(RuntimeValue::new(element, Some(Shape::from(shape))))
 }

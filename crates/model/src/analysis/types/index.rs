@@ -8,10 +8,10 @@
 
 use std::sync::Arc;
 
-use super::dtype::Number;
+use super::dtype::Dtype;
 pub use super::poly::{Atom, Poly};
 use super::shape::Dim;
-use super::value::{Tile, Value};
+use super::value::{AbstractValue, RuntimeValue};
 use crate::syntax::Span;
 
 /// A `tl.arange`.
@@ -40,7 +40,7 @@ pub struct Loop {
 
 /// A comparison of two integers.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Condition {
+pub struct IndexComparison {
     /// `<`, `<=`, `>`, `>=`, `==` or `!=`.
     pub op: Arc<str>,
     /// The left side.
@@ -78,26 +78,26 @@ const MAX_NARROW: usize = 16;
 
 /// The lanes that a mask keeps, as a conjunction.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Guard {
+pub struct MaskGuard {
     /// The conditions that must hold.
-    pub conditions: Vec<Condition>,
+    pub conditions: Vec<IndexComparison>,
     /// Whether there may be further conditions.
     pub is_partial: bool,
 }
 
 /// Knowledge about a value beyond its type.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub enum About {
+pub enum LaneFact {
     /// Nothing is known.
     #[default]
     Nothing,
     /// The value is an integer or a pointer.
     Index(Arc<Index>),
     /// The value is a mask.
-    Guard(Arc<Guard>),
+    Guard(Arc<MaskGuard>),
 }
 
-impl About {
+impl LaneFact {
     /// An integer that is the same in all lanes.
     #[must_use]
     pub fn scalar(poly: Poly) -> Self {
@@ -115,7 +115,7 @@ impl About {
 
     /// The guard of a mask.
     #[must_use]
-    pub fn guard(&self) -> Option<&Guard> {
+    pub fn guard(&self) -> Option<&MaskGuard> {
         match self {
             Self::Guard(guard) => Some(guard),
             _ => None,
@@ -187,28 +187,28 @@ fn joined_axes(a: &[Vec<u32>], b: &[Vec<u32>]) -> Option<Vec<Vec<u32>>> {
 }
 
 /// The index of a value; `None` when the value has none.
-fn index_of(value: &Value<'_>) -> Option<Index> {
+fn index_of(value: &AbstractValue<'_>) -> Option<Index> {
     match value {
-        Value::Const(constant) => {
+        AbstractValue::Const(constant) => {
             Some(Index { base: None, poly: Poly::of_constant(constant)?, axes: Vec::new(), narrow: Vec::new() })
         }
-        Value::Tile(tile) => tile.about.index().cloned(),
+        AbstractValue::Tile(tile) => tile.about.index().cloned(),
         _ => None,
     }
 }
 
 /// The knowledge about `left op right`.
 #[must_use]
-pub(super) fn binary(op: &str, left: &Value<'_>, right: &Value<'_>) -> About {
+pub(super) fn binary(op: &str, left: &AbstractValue<'_>, right: &AbstractValue<'_>) -> LaneFact {
     if op == "&" || op == "and" {
         return both(left, right);
     }
-    let (Some(a), Some(b)) = (index_of(left), index_of(right)) else { return About::Nothing };
+    let (Some(a), Some(b)) = (index_of(left), index_of(right)) else { return LaneFact::Nothing };
     let base = match (&a.base, &b.base, op) {
-        (Some(_), Some(_), _) => return About::Nothing,
+        (Some(_), Some(_), _) => return LaneFact::Nothing,
         (Some(base), None, "+" | "-") | (None, Some(base), "+") => Some(base.clone()),
         (None, None, _) => None,
-        _ => return About::Nothing,
+        _ => return LaneFact::Nothing,
     };
     let poly = match op {
         "+" => a.poly.plus(&b.poly, 1),
@@ -220,61 +220,61 @@ pub(super) fn binary(op: &str, left: &Value<'_>, right: &Value<'_>) -> About {
         Some((poly, axes)) => {
             let mut narrow = a.narrow;
             narrow.extend(b.narrow);
-            About::Index(Arc::new(Index { base, poly, axes, narrow }))
+            LaneFact::Index(Arc::new(Index { base, poly, axes, narrow }))
         }
-        None => About::Nothing,
+        None => LaneFact::Nothing,
     }
 }
 
 /// The knowledge about `op operand`.
 #[must_use]
-pub(super) fn unary(op: &str, about: &About) -> About {
+pub(super) fn unary(op: &str, about: &LaneFact) -> LaneFact {
     match (op, about) {
         ("+", about) => about.clone(),
-        ("-", About::Index(index)) if index.base.is_none() => match Poly::default().plus(&index.poly, -1) {
-            Some(poly) => About::Index(Arc::new(Index { poly, ..(**index).clone() })),
-            None => About::Nothing,
+        ("-", LaneFact::Index(index)) if index.base.is_none() => match Poly::default().plus(&index.poly, -1) {
+            Some(poly) => LaneFact::Index(Arc::new(Index { poly, ..(**index).clone() })),
+            None => LaneFact::Nothing,
         },
-        (_, About::Guard(_)) => About::Guard(Arc::new(Guard { conditions: Vec::new(), is_partial: true })),
-        _ => About::Nothing,
+        (_, LaneFact::Guard(_)) => LaneFact::Guard(Arc::new(MaskGuard { conditions: Vec::new(), is_partial: true })),
+        _ => LaneFact::Nothing,
     }
 }
 
 /// The guard of the comparison `left op right`.
 #[must_use]
-pub(super) fn comparison(op: &str, left: &Value<'_>, right: &Value<'_>, span: Span) -> About {
+pub(super) fn comparison(op: &str, left: &AbstractValue<'_>, right: &AbstractValue<'_>, span: Span) -> LaneFact {
     match (index_of(left), index_of(right)) {
         (Some(a), Some(b)) if a.base.is_none() && b.base.is_none() && joined_axes(&a.axes, &b.axes).is_some() => {
-            let condition = Condition { op: op.into(), left: a.poly, right: b.poly, span };
-            About::Guard(Arc::new(Guard { conditions: vec![condition], is_partial: false }))
+            let condition = IndexComparison { op: op.into(), left: a.poly, right: b.poly, span };
+            LaneFact::Guard(Arc::new(MaskGuard { conditions: vec![condition], is_partial: false }))
         }
-        _ => About::Guard(Arc::new(Guard { conditions: Vec::new(), is_partial: true })),
+        _ => LaneFact::Guard(Arc::new(MaskGuard { conditions: Vec::new(), is_partial: true })),
     }
 }
 
-fn both(left: &Value<'_>, right: &Value<'_>) -> About {
-    let guard = |value: &Value<'_>| match value {
-        Value::Tile(tile) => match &tile.about {
-            About::Guard(guard) => (**guard).clone(),
-            _ => Guard { conditions: Vec::new(), is_partial: true },
+fn both(left: &AbstractValue<'_>, right: &AbstractValue<'_>) -> LaneFact {
+    let guard = |value: &AbstractValue<'_>| match value {
+        AbstractValue::Tile(tile) => match &tile.about {
+            LaneFact::Guard(guard) => (**guard).clone(),
+            _ => MaskGuard { conditions: Vec::new(), is_partial: true },
         },
-        _ => Guard { conditions: Vec::new(), is_partial: true },
+        _ => MaskGuard { conditions: Vec::new(), is_partial: true },
     };
-    let is_mask = |value: &Value<'_>| matches!(value, Value::Tile(tile) if tile.element.number() == Some(Number::Int1) || tile.about.guard().is_some());
+    let is_mask = |value: &AbstractValue<'_>| matches!(value, AbstractValue::Tile(tile) if tile.element.number() == Some(Dtype::Int1) || tile.about.guard().is_some());
     if !is_mask(left) && !is_mask(right) {
-        return About::Nothing;
+        return LaneFact::Nothing;
     }
     let (mut a, b) = (guard(left), guard(right));
     a.conditions.extend(b.conditions);
     a.is_partial |= b.is_partial;
-    About::Guard(Arc::new(a))
+    LaneFact::Guard(Arc::new(a))
 }
 
 /// The knowledge that is certain when the value is one of two.
 #[must_use]
-pub(super) fn either(a: &Tile, b: &Tile) -> About {
+pub(super) fn either(a: &RuntimeValue, b: &RuntimeValue) -> LaneFact {
     if a.about == b.about {
         return a.about.clone();
     }
-    About::Nothing
+    LaneFact::Nothing
 }

@@ -1,8 +1,8 @@
 //! Transfer functions of libdevice, CUDA's library of mathematical functions.
 
-use super::dtype::Number;
+use super::dtype::Dtype;
 use super::engine::Engine;
-use super::value::{Element, Kind, Tile, Value};
+use super::value::{AbstractValue, LaneType, ProblemKind, RuntimeValue};
 use crate::syntax::Span;
 
 /// Functions of libdevice with one float argument.
@@ -13,7 +13,7 @@ const FLOATS: &[&str] = &[
 
 impl<'a> Engine<'a> {
     /// A call of a function of libdevice: elementwise, for floats of 32 and 64 bits.
-    pub(super) fn libdevice(&mut self, span: Span, name: &str, values: &[Value<'a>]) -> Value<'a> {
+    pub(super) fn libdevice(&mut self, span: Span, name: &str, values: &[AbstractValue<'a>]) -> AbstractValue<'a> {
         const INTEGERS: &[&str] = &[
             "abs",
             "brev",
@@ -46,39 +46,43 @@ impl<'a> Engine<'a> {
         ];
         let mut tiles = Vec::new();
         for value in values {
-            let Some(operand) = self.operand(span, value) else { return Value::Unknown };
+            let Some(operand) = self.operand(span, value) else { return AbstractValue::Unknown };
             tiles.push(operand.tile);
         }
-        let Some(first) = tiles.first().cloned() else { return Value::Unknown };
+        let Some(first) = tiles.first().cloned() else { return AbstractValue::Unknown };
         if INTEGERS.contains(&name) || OTHERS.contains(&name) || name.contains('2') || name.contains("_r") {
-            return Value::Unknown;
+            return AbstractValue::Unknown;
         }
         let takes_two = ["atan2", "fmod", "pow", "hypot", "copysign", "nextafter", "fdim"].contains(&name);
         if takes_two && tiles.len() != 2 {
-            self.problem(Kind::Keyword, span, format!("`libdevice.{name}` takes two values, and gets {}", tiles.len()));
-            return Value::Unknown;
+            self.problem(
+                ProblemKind::Keyword,
+                span,
+                format!("`libdevice.{name}` takes two values, and gets {}", tiles.len()),
+            );
+            return AbstractValue::Unknown;
         }
         let mut shape = first.shape.clone();
         for tile in &tiles[1..] {
-            let joined = Tile::new(first.element, shape.clone());
+            let joined = RuntimeValue::new(first.element, shape.clone());
             shape = self.common_shape(span, &joined, tile);
         }
-        let numbers: Option<Vec<Number>> = tiles.iter().map(|tile| tile.element.number()).collect();
-        let Some(numbers) = numbers else { return Value::Tile(Tile::new(Element::Unknown, shape)) };
-        let wide = if numbers.contains(&Number::Fp64) { Number::Fp64 } else { Number::Fp32 };
+        let numbers: Option<Vec<Dtype>> = tiles.iter().map(|tile| tile.element.number()).collect();
+        let Some(numbers) = numbers else { return AbstractValue::Tile(RuntimeValue::new(LaneType::Unknown, shape)) };
+        let wide = if numbers.contains(&Dtype::Fp64) { Dtype::Fp64 } else { Dtype::Fp32 };
         if let [number] = numbers.as_slice()
-            && (matches!(number, Number::Fp16 | Number::Bf16) || number.is_int() && FLOATS.contains(&name))
+            && (matches!(number, Dtype::Fp16 | Dtype::Bf16) || number.is_int() && FLOATS.contains(&name))
         {
             let message = format!(
                 "`libdevice.{name}` takes `fp32` and `fp64`, not `{}`; cast with `.to(tl.float32)`",
                 numbers[0]
             );
-            self.problem(Kind::Argument, span, message);
-            return Value::Unknown;
+            self.problem(ProblemKind::Argument, span, message);
+            return AbstractValue::Unknown;
         }
         if !numbers.iter().all(|number| *number == wide) {
-            return Value::Unknown;
+            return AbstractValue::Unknown;
         }
-        Value::Tile(Tile::new(Element::Number(wide), shape))
+        AbstractValue::Tile(RuntimeValue::new(LaneType::Number(wide), shape))
     }
 }

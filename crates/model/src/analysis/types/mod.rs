@@ -3,7 +3,7 @@
 //!
 //! The front end is itself an interpreter: it computes compile-time values, prunes branches on them, inlines helpers
 //! for the types of their arguments, and gives each run-time value an element type and a shape. This module does the
-//! same, with [`Value::Unknown`] for everything that the file does not determine. So a problem is reported only if
+//! same, with [`AbstractValue::Unknown`] for everything that the file does not determine. So a problem is reported only if
 //! every program that the file may mean has it.
 //!
 //! - [`dtype`], [`shape`], [`value`]: the abstract domain,
@@ -13,27 +13,28 @@
 //! - [`calls`]: arguments, helpers and methods; [`functions`]: the table of `triton.language`.
 
 pub mod access;
+#[cfg(test)]
+mod access_tests;
 mod arguments;
 mod attributes;
-mod blocks;
+mod block_pointers;
+mod branches;
 mod builtins;
+mod cached_analysis;
 mod calls;
 mod comparisons;
-mod control;
+mod constant_folding;
 mod coverage;
 mod creation;
+mod dot;
 pub mod dtype;
+mod elementwise;
 mod engine;
 mod expressions;
-#[cfg(test)]
-mod facts_tests;
-mod files;
-mod fold;
 mod functions;
+mod imported_files;
 pub mod index;
-mod kept;
 mod libdevice;
-mod linear;
 mod loops;
 mod memory;
 mod names;
@@ -42,18 +43,17 @@ mod parameters;
 pub mod poly;
 mod reductions;
 mod reshaping;
-mod returning;
+mod return_statement;
 pub mod shape;
 pub mod signature;
 mod statements;
 mod subscripts;
 #[cfg(test)]
 mod tests;
-mod transfer;
 mod value;
 
-pub use coverage::{Coverage, dead};
-pub use engine::{Facts, evaluate, infer, infer_as};
-pub use kept::facts;
+pub use cached_analysis::facts;
+pub use coverage::{Coverage, dead_code};
+pub use engine::{KernelAnalysis, evaluate, infer, infer_as};
 pub use names::is_of_python;
-pub use value::{Callee, Const, Element, Kind, Problem, Tile, Value};
+pub use value::{AbstractValue, Const, JitFunction, LaneType, Problem, ProblemKind, RuntimeValue};

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use super::dtype::Number;
+use super::constant_folding;
+use super::dtype::Dtype;
 use super::engine::{Engine, Frame};
-use super::fold;
-use super::value::{Const, Element, Kind, Value};
+use super::value::{AbstractValue, Const, LaneType, ProblemKind};
 use crate::api::{Lookup, MemberKind};
 use crate::kernel::ast::{Expr, ExprKind};
-use crate::kernel::{Binding, Global};
+use crate::kernel::{Global, GlobalBinding};
 use crate::syntax::Span;
 
 /// Builtins of Python that kernels may use, each with the minor release of Triton 3 that introduced it.
@@ -98,66 +98,68 @@ fn instead(name: &str) -> Option<&'static str> {
 
 impl<'a> Engine<'a> {
     /// The value of a name that is not local.
-    pub(super) fn global_name(&mut self, name: &'a str, span: Span, frame: &Frame<'a>) -> Value<'a> {
+    pub(super) fn global_name(&mut self, name: &'a str, span: Span, frame: &Frame<'a>) -> AbstractValue<'a> {
         if frame.kernel.nested || frame.is_opaque {
-            return self.member_named(name).unwrap_or(Value::Unknown);
+            return self.member_named(name).unwrap_or(AbstractValue::Unknown);
         }
         self.top_level_name(name, span)
     }
 
     /// The value that the top level of the file binds to a name.
-    pub(super) fn top_level_name(&mut self, name: &'a str, span: Span) -> Value<'a> {
+    pub(super) fn top_level_name(&mut self, name: &'a str, span: Span) -> AbstractValue<'a> {
         if self.module.kernels.iter().any(|kernel| kernel.name == name) {
             return self.kernel_named(name);
         }
         if self.module.uncertain.contains(name) {
-            return Value::Unknown;
+            return AbstractValue::Unknown;
         }
         if let Some(member) = self.member_named(name) {
             return member;
         }
         match self.module.bindings.get(name) {
-            Some(Binding::Assigned) => self.global_value(name, span),
-            Some(Binding::Function) => {
+            Some(GlobalBinding::Assigned) => self.global_value(name, span),
+            Some(GlobalBinding::Function) => {
                 self.problem(
-                    Kind::Global,
+                    ProblemKind::Global,
                     span,
                     format!(
                         "`{name}` is a plain Python function, which kernels cannot use; decorate it with `@triton.jit`"
                     ),
                 );
-                Value::Unknown
+                AbstractValue::Unknown
             }
-            Some(Binding::Class) if self.is_tuple_class(name) => {
+            Some(GlobalBinding::Class) if self.is_tuple_class(name) => {
                 if self.since(3) == Some(false) {
                     self.problem(
-                        Kind::Global,
+                        ProblemKind::Global,
                         span,
                         format!("kernels cannot use the named tuple `{name}` before Triton 3.3"),
                     );
                 }
-                Value::Unknown
+                AbstractValue::Unknown
             }
-            Some(Binding::Class) => {
+            Some(GlobalBinding::Class) => {
                 self.problem(
-                    Kind::Global,
+                    ProblemKind::Global,
                     span,
                     format!("`{name}` is a class, which kernels cannot use; pass what is needed of it as a `tl.constexpr` parameter"),
                 );
-                Value::Unknown
+                AbstractValue::Unknown
             }
-            Some(Binding::Import(path)) => match path.split('.').next() {
+            Some(GlobalBinding::Import(path)) => match path.split('.').next() {
                 Some("math") if path != "math" => {
                     let message = format!(
                         "kernels cannot use `{name}` when it is imported by name; write `import math` and `math.{name}`"
                     );
-                    self.problem(Kind::Global, span, message);
-                    Value::Unknown
+                    self.problem(ProblemKind::Global, span, message);
+                    AbstractValue::Unknown
                 }
-                Some("math" | "numpy" | "torch" | "operator" | "functools") => Value::Member(Arc::from(path.as_str())),
+                Some("math" | "numpy" | "torch" | "operator" | "functools") => {
+                    AbstractValue::Member(Arc::from(path.as_str()))
+                }
                 _ => self.imported(name, span),
             },
-            Some(Binding::Other) => Value::Unknown,
+            Some(GlobalBinding::Other) => AbstractValue::Unknown,
             None => self.builtin(name, span),
         }
     }
@@ -172,7 +174,7 @@ impl<'a> Engine<'a> {
         })
     }
 
-    fn member_named(&self, name: &'a str) -> Option<Value<'a>> {
+    fn member_named(&self, name: &'a str) -> Option<AbstractValue<'a>> {
         let expr = Expr { span: Span::new(0, 0), kind: ExprKind::Name(name.to_owned()) };
         let resolved = self.module.imports.resolve(&expr)?;
         if !resolved.direct {
@@ -182,7 +184,7 @@ impl<'a> Engine<'a> {
     }
 
     /// The value of a member of Triton; dtypes are compile-time values.
-    pub(super) fn member(&self, path: &str, direct: bool) -> Value<'a> {
+    pub(super) fn member(&self, path: &str, direct: bool) -> AbstractValue<'a> {
         // Members may be written with the submodule of the package that defines them.
         let inner = ["core.", "standard.", "math.", "random."].iter().find_map(|part| {
             let name = path.strip_prefix("triton.language.")?.strip_prefix(part)?;
@@ -193,54 +195,64 @@ impl<'a> Engine<'a> {
             return self.member(&plain, direct);
         }
         if let Some(name) = path.strip_prefix("triton.language.") {
-            if let Some(number) = Number::of_member(name) {
-                return Value::Const(Const::Type(Element::Number(number)));
+            if let Some(number) = Dtype::of_member(name) {
+                return AbstractValue::Const(Const::Type(LaneType::Number(number)));
             }
             if !name.contains('.') && !direct && matches!(self.target.lookup(path), Lookup::Absent) {
-                return Value::Unknown;
+                return AbstractValue::Unknown;
             }
             if matches!(self.target.lookup(path), Lookup::Found(member) if member.kind == MemberKind::Value) {
-                return if name == "TRITON_MAX_TENSOR_NUMEL" { Value::int(1 << 20) } else { Value::Unknown };
+                return if name == "TRITON_MAX_TENSOR_NUMEL" {
+                    AbstractValue::int(1 << 20)
+                } else {
+                    AbstractValue::Unknown
+                };
             }
         }
-        Value::Member(Arc::from(path))
+        AbstractValue::Member(Arc::from(path))
     }
 
-    fn builtin(&mut self, name: &'a str, span: Span) -> Value<'a> {
+    fn builtin(&mut self, name: &'a str, span: Span) -> AbstractValue<'a> {
         if let Some((known, since)) = BUILTINS.iter().find(|(known, _)| *known == name) {
             if self.since(*since) == Some(false) {
                 self.not_defined(name, span);
-                return Value::Unknown;
+                return AbstractValue::Unknown;
             }
-            return Value::Builtin(known);
+            return AbstractValue::Builtin(known);
         }
         if self.module.has_star_import {
-            return Value::Unknown;
+            return AbstractValue::Unknown;
         }
         if FORBIDDEN.contains(&name) {
             let instead = instead(name).map_or(String::new(), |instead| format!("; use {instead}"));
-            self.problem(Kind::UndefinedName, span, format!("Python's `{name}` does not exist in kernels{instead}"));
+            self.problem(
+                ProblemKind::UndefinedName,
+                span,
+                format!("Python's `{name}` does not exist in kernels{instead}"),
+            );
         } else if !name.starts_with("__") {
             self.not_defined(name, span);
         }
-        Value::Unknown
+        AbstractValue::Unknown
     }
 
     pub(super) fn not_defined(&mut self, name: &str, span: Span) {
-        self.problem(Kind::UndefinedName, span, format!("`{name}` is not defined here"));
+        self.problem(ProblemKind::UndefinedName, span, format!("`{name}` is not defined here"));
     }
 
-    fn global_value(&mut self, name: &'a str, span: Span) -> Value<'a> {
+    fn global_value(&mut self, name: &'a str, span: Span) -> AbstractValue<'a> {
         let mut of_name = self.module.globals.iter().filter(|global| global.name == name);
-        let (Some(global), None) = (of_name.next(), of_name.next()) else { return Value::Unknown };
+        let (Some(global), None) = (of_name.next(), of_name.next()) else { return AbstractValue::Unknown };
         if self.is_constexpr_call(&global.value) {
             let inner = global.value.as_call().and_then(|call| call.args.first());
-            return Value::Const(inner.and_then(|arg| self.global_literal(&arg.value, 0)).unwrap_or(Const::Unknown));
+            return AbstractValue::Const(
+                inner.and_then(|arg| self.global_literal(&arg.value, 0)).unwrap_or(Const::Unknown),
+            );
         }
         if let Some(value) = self.dtype_of(&global.value) {
             return value;
         }
-        let Some(value) = self.global_literal(&global.value, 0) else { return Value::Unknown };
+        let Some(value) = self.global_literal(&global.value, 0) else { return AbstractValue::Unknown };
         let accepted = if global.is_constexpr {
             self.since(3).map(|since| !since)
         } else if value == Const::None {
@@ -251,7 +263,7 @@ impl<'a> Engine<'a> {
         if accepted == Some(false) && !self.text.contains("TRITON_ALLOW_NON_CONSTEXPR_GLOBALS") {
             self.refuse_global(name, span, global);
         }
-        Value::Const(value)
+        AbstractValue::Const(value)
     }
 
     fn refuse_global(&mut self, name: &str, span: Span, global: &Global) {
@@ -261,7 +273,7 @@ impl<'a> Engine<'a> {
         } else {
             format!("kernels can only use globals that are made with `tl.constexpr(…)`, and `{name}` is not")
         };
-        self.problem_with(Kind::Global, span, message, vec![(global.span, format!("`{name}` is defined here"))]);
+        self.problem_with(ProblemKind::Global, span, message, vec![(global.span, format!("`{name}` is defined here"))]);
     }
 
     fn is_constexpr_call(&self, value: &Expr) -> bool {
@@ -271,10 +283,10 @@ impl<'a> Engine<'a> {
         })
     }
 
-    fn dtype_of(&self, value: &Expr) -> Option<Value<'a>> {
+    fn dtype_of(&self, value: &Expr) -> Option<AbstractValue<'a>> {
         let path = self.module.imports.resolve(value)?.path;
-        let number = Number::of_member(path.strip_prefix("triton.language.")?)?;
-        Some(Value::Const(Const::Type(Element::Number(number))))
+        let number = Dtype::of_member(path.strip_prefix("triton.language.")?)?;
+        Some(AbstractValue::Const(Const::Type(LaneType::Number(number))))
     }
 
     /// Whether a call of a number type of numpy gives a number of numpy.
@@ -283,22 +295,24 @@ impl<'a> Engine<'a> {
             return false;
         };
         let is_kind = ["float", "int", "uint"].iter().any(|prefix| kind.starts_with(prefix));
-        is_kind && matches!(self.module.bindings.get(module), Some(Binding::Import(path)) if path == "numpy")
+        is_kind && matches!(self.module.bindings.get(module), Some(GlobalBinding::Import(path)) if path == "numpy")
     }
 
     /// The value of a global that is a literal; `None` when the value is not known.
     fn global_literal(&self, value: &Expr, depth: u32) -> Option<Const> {
         match &value.kind {
             ExprKind::Int(_) | ExprKind::Float(_) | ExprKind::Bool(_) | ExprKind::Str(_) | ExprKind::None => {
-                fold::literal(value)
+                constant_folding::literal(value)
             }
             ExprKind::Tuple(_) | ExprKind::List(_) | ExprKind::Dict { .. } | ExprKind::Lambda { .. } => {
                 Some(Const::Object)
             }
-            ExprKind::Unary { op, operand } => fold::unary(op, &self.global_literal(operand, depth)?),
-            ExprKind::Binary { op, left, right } if depth < 20 => {
-                fold::binary(op, &self.global_literal(left, depth + 1)?, &self.global_literal(right, depth + 1)?)
-            }
+            ExprKind::Unary { op, operand } => constant_folding::unary(op, &self.global_literal(operand, depth)?),
+            ExprKind::Binary { op, left, right } if depth < 20 => constant_folding::binary(
+                op,
+                &self.global_literal(left, depth + 1)?,
+                &self.global_literal(right, depth + 1)?,
+            ),
             ExprKind::Call(call) if self.is_of_numpy(&call.func) => Some(Const::Object),
             ExprKind::Call(call) => {
                 let of_python = call.func.as_name().filter(|name| !self.module.bindings.contains_key(*name))?;

@@ -6,11 +6,11 @@ use rustc_hash::FxHashSet as HashSet;
 
 use super::access::pointers;
 use super::engine::{Engine, Trace};
-use super::index::{About, Atom, Index, Poly};
-use super::shape::Symbol;
-use super::signature::{self, Signature};
-use super::value::{Const, Element, Tile, Value};
-use crate::analysis::launches::{self, Setting};
+use super::index::{Atom, Index, LaneFact, Poly};
+use super::shape::SymbolicSize;
+use super::signature::{self, SignatureComment};
+use super::value::{AbstractValue, Const, LaneType, RuntimeValue};
+use crate::analysis::launches::{self, LaunchVariant};
 use crate::kernel::ast::{Expr, ExprKind, Stmt, walk_expressions};
 use crate::kernel::{Kernel, Module, Param};
 
@@ -23,7 +23,7 @@ pub(super) struct Roles<'a> {
     /// Names that occur as bounds of a range or as sizes of a shape.
     bounds: HashSet<&'a str>,
     is_launched: bool,
-    settings: Vec<Setting<'a>>,
+    settings: Vec<LaunchVariant<'a>>,
 }
 
 impl<'a> Roles<'a> {
@@ -94,14 +94,14 @@ impl<'a> Engine<'a> {
         &mut self,
         kernel: &'a Kernel,
         param: &'a Param,
-        signature: Option<&Signature>,
-    ) -> Value<'a> {
+        signature: Option<&SignatureComment>,
+    ) -> AbstractValue<'a> {
         if param.variadic {
-            return Value::Unknown;
+            return AbstractValue::Unknown;
         }
         if let Some(value) = signature.and_then(|signature| signature.value(&param.name)) {
             return match value {
-                Value::Tile(tile) => Value::Tile(tile.knowing(self.about_parameter(&param.name))),
+                AbstractValue::Tile(tile) => AbstractValue::Tile(tile.knowing(self.about_parameter(&param.name))),
                 value => value,
             };
         }
@@ -110,57 +110,59 @@ impl<'a> Engine<'a> {
             && let Some(default) = &param.default
             && let Some(value) = signature::literal(default)
         {
-            return Value::Const(value);
+            return AbstractValue::Const(value);
         }
         // A helper may get a tile nevertheless, so the annotation proves nothing here.
         if param.constexpr && self.module.called_in_kernels().contains(&kernel.name) {
-            return Value::Unknown;
+            return AbstractValue::Unknown;
         }
         if param.constexpr {
             return self.constant_parameter(param);
         }
         if self.trace != Trace::Likely && !self.roles.is_launched {
-            return Value::Unknown;
+            return AbstractValue::Unknown;
         }
         let about = self.about_parameter(&param.name);
         if self.roles.dereferenced.contains(param.name.as_str()) {
-            return Value::Tile(Tile::new(Element::Pointer(None), Some(Arc::default())).knowing(about));
+            return AbstractValue::Tile(
+                RuntimeValue::new(LaneType::Pointer(None), Some(Arc::default())).knowing(about),
+            );
         }
-        Value::Opaque(about)
+        AbstractValue::Opaque(about)
     }
 
     /// The symbolic value of a parameter as an integer, or as the base of a pointer.
-    fn about_parameter(&self, name: &str) -> About {
+    fn about_parameter(&self, name: &str) -> LaneFact {
         let name: Arc<str> = name.into();
         if self.roles.pointers.contains(&*name) {
-            return About::Index(Arc::new(Index {
+            return LaneFact::Index(Arc::new(Index {
                 base: Some(name),
                 poly: Poly::default(),
                 axes: Vec::new(),
                 narrow: Vec::new(),
             }));
         }
-        About::scalar(Poly::atom(Atom::Param(name)))
+        LaneFact::scalar(Poly::atom(Atom::Param(name)))
     }
 
     /// The value of a compile-time parameter: the constant that all launches of the file agree on, else a symbol.
-    fn constant_parameter(&self, param: &'a Param) -> Value<'a> {
+    fn constant_parameter(&self, param: &'a Param) -> AbstractValue<'a> {
         let used_as_size = param.name.chars().any(|c| c.is_ascii_uppercase());
         let mut values = self.roles.settings.iter().map(|setting| setting.value(&param.name).map(|(value, _)| value));
         if let Some(Some(first)) = values.next()
             && values.all(|value| value == Some(first))
             && used_as_size
         {
-            return Value::int(first);
+            return AbstractValue::int(first);
         }
         if self.roles.is_size(&param.name) {
-            return Value::Const(Const::Symbol(Symbol::of(&param.name)));
+            return AbstractValue::Const(Const::Symbol(SymbolicSize::of(&param.name)));
         }
         // A helper may get a tile for a parameter such as `offsets: tl.constexpr`.
         if !used_as_size && !self.roles.is_launched {
-            return Value::Unknown;
+            return AbstractValue::Unknown;
         }
         // It may also be a flag, a dtype or a name.
-        Value::Opaque(About::scalar(Poly::atom(Atom::Param(param.name.as_str().into()))))
+        AbstractValue::Opaque(LaneFact::scalar(Poly::atom(Atom::Param(param.name.as_str().into()))))
     }
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::shape::{Dim, Symbol};
+use super::shape::{Dim, SymbolicSize};
 use super::value::Const;
 
 /// Polynomials with more terms, or with more factors in a term, are not represented.
@@ -68,7 +68,7 @@ impl Poly {
         }
     }
 
-    fn of_symbol(symbol: &Symbol) -> Self {
+    fn of_symbol(symbol: &SymbolicSize) -> Self {
         let atoms = symbol.names.iter().cloned().map(Atom::Param).collect();
         Self { terms: vec![(atoms, i128::from(symbol.factor))], constant: 0 }
     }

@@ -1,10 +1,10 @@
 //! Transfer functions of reductions, scans and other operations along whole axes.
 
-use super::dtype::Number;
+use super::dtype::Dtype;
 use super::engine::Engine;
 use super::functions::{Application, Transfer, tile_of};
 use super::shape::Dim;
-use super::value::{Callee, Const, Element, Kind, Tile, Value};
+use super::value::{AbstractValue, Const, JitFunction, LaneType, ProblemKind, RuntimeValue};
 
 /// The axis of a reduction.
 enum Axis {
@@ -22,12 +22,19 @@ fn axis<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>, rank: usize, de
     let number = match (given, default) {
         (None, None) => return Some(Axis::All),
         (None, Some(axis)) => axis,
-        (Some(Value::Const(Const::None)), _) => return Some(Axis::All),
-        (Some(Value::Const(Const::Int(axis))), _) => *axis,
-        (Some(Value::Const(Const::Bool(axis))), _) => i128::from(*axis),
-        (Some(value @ (Value::Tuple(_) | Value::Tile(_) | Value::Const(Const::Float(_) | Const::Str(_)))), _) => {
+        (Some(AbstractValue::Const(Const::None)), _) => return Some(Axis::All),
+        (Some(AbstractValue::Const(Const::Int(axis))), _) => *axis,
+        (Some(AbstractValue::Const(Const::Bool(axis))), _) => i128::from(*axis),
+        (
+            Some(
+                value @ (AbstractValue::Tuple(_)
+                | AbstractValue::Tile(_)
+                | AbstractValue::Const(Const::Float(_) | Const::Str(_))),
+            ),
+            _,
+        ) => {
             let message = format!("an axis must be one compile-time integer, and this is `{value}`");
-            engine.problem(Kind::Reduction, call.span, message);
+            engine.problem(ProblemKind::Reduction, call.span, message);
             return None;
         }
         _ => return Some(Axis::Unknown),
@@ -38,7 +45,7 @@ fn axis<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>, rank: usize, de
         Ok(at) if at < rank => Some(Axis::One(at)),
         _ => {
             let message = format!("axis {number} does not exist in a value of {rank} axes");
-            engine.problem(Kind::Reduction, call.span, message);
+            engine.problem(ProblemKind::Reduction, call.span, message);
             None
         }
     }
@@ -49,13 +56,13 @@ fn reduced_type<'a>(
     engine: &Engine<'a>,
     call: &Application<'a, '_>,
     transfer: Transfer,
-    element: Element,
-) -> Option<Element> {
-    let Element::Number(number) = element else { return Some(Element::Unknown) };
+    element: LaneType,
+) -> Option<LaneType> {
+    let LaneType::Number(number) = element else { return Some(LaneType::Unknown) };
     let asked = match call.bound.given("dtype") {
         None => None,
-        Some(Value::Const(Const::Type(element))) => Some(*element),
-        Some(_) => return Some(Element::Unknown),
+        Some(AbstractValue::Const(Const::Type(element))) => Some(*element),
+        Some(_) => return Some(LaneType::Unknown),
     };
     let promoted = match transfer {
         Transfer::Sum | Transfer::Cumulative if call.name != "cumprod" => {
@@ -66,97 +73,109 @@ fn reduced_type<'a>(
                 (true, Some(false)) => number,
                 (true, Some(true)) if number.bits() < 32 => {
                     if number.is_signed() {
-                        Number::Int32
+                        Dtype::Int32
                     } else {
-                        Number::UInt32
+                        Dtype::UInt32
                     }
                 }
-                (true, None) if number.bits() < 32 => return Some(Element::Unknown),
-                (false, _) if number == Number::Bf16 => match transfer {
+                (true, None) if number.bits() < 32 => return Some(LaneType::Unknown),
+                (false, _) if number == Dtype::Bf16 => match transfer {
                     Transfer::Cumulative => return Some(bf16_promoted(engine)),
                     _ => match engine.since(3) {
-                        Some(true) => Number::Bf16,
-                        Some(false) => Number::Fp32,
-                        None => return Some(Element::Unknown),
+                        Some(true) => Dtype::Bf16,
+                        Some(false) => Dtype::Fp32,
+                        None => return Some(LaneType::Unknown),
                     },
                 },
                 _ => number,
             }
         }
-        Transfer::Cumulative if number == Number::Bf16 => return Some(bf16_promoted(engine)),
+        Transfer::Cumulative if number == Dtype::Bf16 => return Some(bf16_promoted(engine)),
         Transfer::Extreme => {
             let pairs = call.bound.flag("return_indices", false);
             match (number.bits() < 32, pairs) {
                 (true, Some(false)) => {
                     if number.is_float() {
-                        Number::Fp32
+                        Dtype::Fp32
                     } else {
-                        Number::Int32
+                        Dtype::Int32
                     }
                 }
-                (true, Some(true)) if number == Number::Bf16 => return Some(bf16_promoted(engine)),
-                (true, None) => return Some(Element::Unknown),
+                (true, Some(true)) if number == Dtype::Bf16 => return Some(bf16_promoted(engine)),
+                (true, None) => return Some(LaneType::Unknown),
                 _ => number,
             }
         }
-        Transfer::Position => Number::Int32,
+        Transfer::Position => Dtype::Int32,
         Transfer::Bits if number.is_float() => return None,
         _ => number,
     };
-    Some(Element::Number(promoted))
+    Some(LaneType::Number(promoted))
 }
 
-fn bf16_promoted(engine: &Engine<'_>) -> Element {
+fn bf16_promoted(engine: &Engine<'_>) -> LaneType {
     match engine.since(9) {
-        Some(true) => Element::Number(Number::Bf16),
-        Some(false) => Element::Number(Number::Fp32),
-        None => Element::Unknown,
+        Some(true) => LaneType::Number(Dtype::Bf16),
+        Some(false) => LaneType::Number(Dtype::Fp32),
+        None => LaneType::Unknown,
     }
 }
 
 /// A reduction along an axis, or along all axes.
-pub(super) fn reduce<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>, transfer: Transfer) -> Value<'a> {
-    if matches!(transfer, Transfer::Reduce) && matches!(call.first(), Value::Tuple(_)) {
+pub(super) fn reduce<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>, transfer: Transfer) -> AbstractValue<'a> {
+    if matches!(transfer, Transfer::Reduce) && matches!(call.first(), AbstractValue::Tuple(_)) {
         if !check_combine(engine, call) {
-            return Value::Unknown;
+            return AbstractValue::Unknown;
         }
         return reduce_several(engine, call);
     }
     if matches!(transfer, Transfer::Reduce) && !check_combine(engine, call) {
-        return Value::Unknown;
+        return AbstractValue::Unknown;
     }
-    if let value @ (Value::Tuple(_) | Value::Const(Const::Int(_) | Const::Float(_) | Const::Bool(_))) = call.first() {
-        engine.problem(Kind::Reduction, call.span, format!("`tl.{}` reduces a tile, and `{value}` is none", call.name));
-        return Value::Unknown;
+    if let value @ (AbstractValue::Tuple(_) | AbstractValue::Const(Const::Int(_) | Const::Float(_) | Const::Bool(_))) =
+        call.first()
+    {
+        engine.problem(
+            ProblemKind::Reduction,
+            call.span,
+            format!("`tl.{}` reduces a tile, and `{value}` is none", call.name),
+        );
+        return AbstractValue::Unknown;
     }
-    let Some(tile) = call.tile().cloned() else { return Value::Unknown };
-    let Some(shape) = &tile.shape else { return Value::Unknown };
+    let Some(tile) = call.tile().cloned() else { return AbstractValue::Unknown };
+    let Some(shape) = &tile.shape else { return AbstractValue::Unknown };
     if shape.is_empty() {
         let message = format!("`tl.{}` reduces a tile, and `{tile}` is a scalar", call.name);
-        engine.problem(Kind::Reduction, call.span, message);
-        return Value::Unknown;
+        engine.problem(ProblemKind::Reduction, call.span, message);
+        return AbstractValue::Unknown;
     }
     let wants_indices = matches!(transfer, Transfer::Extreme) && call.bound.flag("return_indices", false) == Some(true);
     if (wants_indices || matches!(transfer, Transfer::Position)) && call.bound.given("axis").is_none() {
-        let is_told = call.bound.get("axis").is_none_or(|axis| *axis == Value::none());
+        let is_told = call.bound.get("axis").is_none_or(|axis| *axis == AbstractValue::none());
         if is_told && wants_indices && !shape.is_empty() {
             let message = format!("`tl.{}` needs an `axis` to give positions", call.name);
-            engine.problem(Kind::Reduction, call.span, message);
-            return Value::Unknown;
+            engine.problem(ProblemKind::Reduction, call.span, message);
+            return AbstractValue::Unknown;
         }
     }
-    let Some(axis) = axis(engine, call, shape.len(), None) else { return Value::Unknown };
+    let Some(axis) = axis(engine, call, shape.len(), None) else { return AbstractValue::Unknown };
     let Some(element) = reduced_type(engine, call, transfer, tile.element) else {
         let message = format!("`tl.{}` is for integers, and this is `{tile}`", call.name);
-        engine.problem(Kind::Reduction, call.span, message);
-        return Value::Unknown;
+        engine.problem(ProblemKind::Reduction, call.span, message);
+        return AbstractValue::Unknown;
     };
-    let Some(keeps) = call.bound.flag("keep_dims", false) else { return Value::Tile(Tile::new(element, None)) };
-    let Some(sizes) = without(shape, &axis, keeps) else { return Value::Tile(Tile::new(element, None)) };
+    let Some(keeps) = call.bound.flag("keep_dims", false) else {
+        return AbstractValue::Tile(RuntimeValue::new(element, None));
+    };
+    let Some(sizes) = without(shape, &axis, keeps) else {
+        return AbstractValue::Tile(RuntimeValue::new(element, None));
+    };
     let result = tile_of(element, sizes.clone());
     match (transfer, call.bound.flag("return_indices", false)) {
-        (Transfer::Extreme, Some(true)) => Value::tuple(vec![result, tile_of(Element::Number(Number::Int32), sizes)]),
-        (Transfer::Extreme, None) => Value::Unknown,
+        (Transfer::Extreme, Some(true)) => {
+            AbstractValue::tuple(vec![result, tile_of(LaneType::Number(Dtype::Int32), sizes)])
+        }
+        (Transfer::Extreme, None) => AbstractValue::Unknown,
         _ => result,
     }
 }
@@ -165,12 +184,12 @@ pub(super) fn reduce<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>, tr
 fn check_combine<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>) -> bool {
     let function = call.bound.get("combine_fn").cloned();
     let count = match call.first() {
-        Value::Tuple(parts) => parts.len(),
-        Value::Tile(_) => 1,
+        AbstractValue::Tuple(parts) => parts.len(),
+        AbstractValue::Tile(_) => 1,
         _ => return true,
     };
     let message = match function {
-        Some(Value::Kernel(callee)) => match engine.home(callee.file).0.kernels.get(callee.index) {
+        Some(AbstractValue::Kernel(callee)) => match engine.home(callee.file).0.kernels.get(callee.index) {
             _ if callee.is_one_of_several => return true,
             Some(kernel)
                 if kernel.plain
@@ -192,28 +211,33 @@ fn check_combine<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>) -> boo
             }
             _ => return true,
         },
-        Some(Value::Const(Const::Int(_) | Const::None)) => {
+        Some(AbstractValue::Const(Const::Int(_) | Const::None)) => {
             "`combine_fn` must be a function under `@triton.jit`; the axis comes before it".to_owned()
         }
-        Some(Value::Builtin(_)) => "`combine_fn` must be a function under `@triton.jit`".to_owned(),
-        Some(Value::Member(path)) if engine.is_builtin(&path) => {
+        Some(AbstractValue::Builtin(_)) => "`combine_fn` must be a function under `@triton.jit`".to_owned(),
+        Some(AbstractValue::Member(path)) if engine.is_builtin(&path) => {
             "`combine_fn` must be a function under `@triton.jit`; wrap this one".to_owned()
         }
         _ => return true,
     };
-    engine.problem(Kind::Reduction, call.span, message);
+    engine.problem(ProblemKind::Reduction, call.span, message);
     false
 }
 
 /// Runs a combining function on the lanes that it gets. Since 3.4 its results must have the types of the lanes.
-fn combined<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>, callee: Callee, count: usize) -> Option<String> {
+fn combined<'a>(
+    engine: &mut Engine<'a>,
+    call: &Application<'a, '_>,
+    callee: JitFunction,
+    count: usize,
+) -> Option<String> {
     let kernel = engine.home(callee.file).0.kernels.get(callee.index)?;
-    let parts: Vec<Value<'a>> = match call.first() {
-        Value::Tuple(parts) => parts.to_vec(),
+    let parts: Vec<AbstractValue<'a>> = match call.first() {
+        AbstractValue::Tuple(parts) => parts.to_vec(),
         tile => vec![tile.clone()],
     };
-    let lanes: Option<Vec<Value<'a>>> =
-        parts.iter().map(|part| Some(Value::scalar(part.tile()?.element.number()?))).collect();
+    let lanes: Option<Vec<AbstractValue<'a>>> =
+        parts.iter().map(|part| Some(AbstractValue::scalar(part.tile()?.element.number()?))).collect();
     let lanes = lanes?;
     let arguments = lanes.iter().chain(&lanes).cloned().collect();
     let result = engine.run_helper(callee, kernel, arguments);
@@ -221,11 +245,15 @@ fn combined<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>, callee: Cal
         return None;
     }
     match &result {
-        Value::Tuple(results) if results.len() != count => {
+        AbstractValue::Tuple(results) if results.len() != count => {
             Some(format!("`{}` returns {} values, and must return {count}", kernel.name, results.len()))
         }
-        Value::Tile(tile) if count > 1 || lanes[0].tile().is_some_and(|lane| lane.differs(tile)) => {
-            Some(format!("`{}` returns `{tile}`, and must return what it gets: `{}`", kernel.name, Value::tuple(lanes)))
+        AbstractValue::Tile(tile) if count > 1 || lanes[0].tile().is_some_and(|lane| lane.differs(tile)) => {
+            Some(format!(
+                "`{}` returns `{tile}`, and must return what it gets: `{}`",
+                kernel.name,
+                AbstractValue::tuple(lanes)
+            ))
         }
         _ => None,
     }
@@ -248,45 +276,49 @@ fn without(shape: &[Dim], axis: &Axis, keeps: bool) -> Option<Vec<Dim>> {
     )
 }
 
-fn reduce_several<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>) -> Value<'a> {
-    let Value::Tuple(parts) = call.first().clone() else { return Value::Unknown };
+fn reduce_several<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>) -> AbstractValue<'a> {
+    let AbstractValue::Tuple(parts) = call.first().clone() else { return AbstractValue::Unknown };
     let keeps = call.bound.flag("keep_dims", false);
     let mut results = Vec::new();
     for part in parts.iter() {
-        let (Value::Tile(Tile { element, shape: Some(shape), .. }), Some(keeps)) = (part, keeps) else {
-            return Value::Unknown;
+        let (AbstractValue::Tile(RuntimeValue { element, shape: Some(shape), .. }), Some(keeps)) = (part, keeps) else {
+            return AbstractValue::Unknown;
         };
-        let Some(axis) = axis(engine, call, shape.len(), None) else { return Value::Unknown };
+        let Some(axis) = axis(engine, call, shape.len(), None) else { return AbstractValue::Unknown };
         match without(shape, &axis, keeps) {
             Some(sizes) => results.push(tile_of(*element, sizes)),
-            None => return Value::Unknown,
+            None => return AbstractValue::Unknown,
         }
     }
-    Value::tuple(results)
+    AbstractValue::tuple(results)
 }
 
 /// A scan along an axis, which keeps the shape.
-pub(super) fn scan<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>, transfer: Transfer) -> Value<'a> {
-    if let Value::Tuple(parts) = call.first() {
-        return if parts.iter().all(|part| part.tile().is_some()) { call.first().clone() } else { Value::Unknown };
+pub(super) fn scan<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>, transfer: Transfer) -> AbstractValue<'a> {
+    if let AbstractValue::Tuple(parts) = call.first() {
+        return if parts.iter().all(|part| part.tile().is_some()) {
+            call.first().clone()
+        } else {
+            AbstractValue::Unknown
+        };
     }
-    let Some(tile) = call.tile().cloned() else { return Value::Unknown };
-    let Some(shape) = &tile.shape else { return Value::Unknown };
+    let Some(tile) = call.tile().cloned() else { return AbstractValue::Unknown };
+    let Some(shape) = &tile.shape else { return AbstractValue::Unknown };
     if axis(engine, call, shape.len(), Some(0)).is_none() {
-        return Value::Unknown;
+        return AbstractValue::Unknown;
     }
     let element = match transfer {
         Transfer::Scan => Some(tile.element),
         _ => reduced_type(engine, call, transfer, tile.element),
     };
-    element.map_or(Value::Unknown, |element| Value::Tile(tile.with(element)))
+    element.map_or(AbstractValue::Unknown, |element| AbstractValue::Tile(tile.with(element)))
 }
 
 /// `tl.sort(x)`, `tl.flip(x)`, `tl.topk(x, k)`
-pub(super) fn reorder<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>) -> Value<'a> {
-    let Some(tile) = call.tile().cloned() else { return Value::Unknown };
-    let Some(rank) = tile.shape.as_ref().map(|shape| shape.len()) else { return Value::Unknown };
-    let dim = call.bound.given("dim").and_then(Value::constant).and_then(Const::int);
+pub(super) fn reorder<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>) -> AbstractValue<'a> {
+    let Some(tile) = call.tile().cloned() else { return AbstractValue::Unknown };
+    let Some(rank) = tile.shape.as_ref().map(|shape| shape.len()) else { return AbstractValue::Unknown };
+    let dim = call.bound.given("dim").and_then(AbstractValue::constant).and_then(Const::int);
     let last = i128::try_from(rank).unwrap_or(0) - 1;
     let flips_last_only = call.name == "flip" && engine.since(4) == Some(false);
     let refused = match dim {
@@ -303,11 +335,11 @@ pub(super) fn reorder<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>) -
         _ => None,
     };
     if let Some(message) = refused {
-        engine.problem(Kind::Reduction, call.span, message);
-        return Value::Unknown;
+        engine.problem(ProblemKind::Reduction, call.span, message);
+        return AbstractValue::Unknown;
     }
     if call.name != "topk" {
-        return Value::Tile(tile);
+        return AbstractValue::Tile(tile);
     }
     let count = call.bound.constant("k").map_or(Dim::Unknown, Const::dim);
     if let Some(count) = count.known()
@@ -315,14 +347,14 @@ pub(super) fn reorder<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>) -
         && engine.since(9) == Some(true)
     {
         engine.problem(
-            Kind::Reduction,
+            ProblemKind::Reduction,
             call.span,
             format!("`tl.topk` gives a power of 2 of values, and {count} is none"),
         );
-        return Value::Unknown;
+        return AbstractValue::Unknown;
     }
     let is_power = count.known().is_some_and(|count| count > 0 && count & (count - 1) == 0);
-    let Some(mut sizes) = tile.shape.as_ref().map(|shape| shape.to_vec()) else { return Value::Unknown };
+    let Some(mut sizes) = tile.shape.as_ref().map(|shape| shape.to_vec()) else { return AbstractValue::Unknown };
     if let Some(size) = sizes.last_mut() {
         *size = if is_power { count } else { Dim::Unknown };
     }
@@ -330,17 +362,17 @@ pub(super) fn reorder<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>) -
 }
 
 /// `tl.histogram(x, num_bins)`
-pub(super) fn histogram<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>) -> Value<'a> {
+pub(super) fn histogram<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>) -> AbstractValue<'a> {
     let bins = call.bound.constant("num_bins").map_or(Dim::Unknown, Const::dim);
     let mut refused = None;
     if let Some(tile) = call.tile() {
         if tile.shape.as_ref().is_some_and(|shape| shape.len() != 1) {
             refused = Some(format!("`tl.histogram` counts a tile of one axis, not `{tile}`"));
-        } else if tile.element.number().is_some_and(Number::is_float) {
+        } else if tile.element.number().is_some_and(Dtype::is_float) {
             refused = Some(format!("`tl.histogram` counts integers, not `{tile}`"));
         }
     }
-    if call.bound.get("num_bins").is_some_and(Value::is_runtime) {
+    if call.bound.get("num_bins").is_some_and(AbstractValue::is_runtime) {
         refused = Some("`num_bins` must be a compile-time value".to_owned());
     }
     let is_power = bins.known().is_none_or(|bins| bins > 0 && bins & (bins - 1) == 0);
@@ -348,35 +380,36 @@ pub(super) fn histogram<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>)
         refused = Some(format!("`num_bins` must be a power of 2, and {bins} is none"));
     }
     if let Some(message) = refused {
-        engine.problem(Kind::Argument, call.span, message);
-        return Value::Unknown;
+        engine.problem(ProblemKind::Argument, call.span, message);
+        return AbstractValue::Unknown;
     }
-    tile_of(Element::Number(Number::Int32), vec![bins])
+    tile_of(LaneType::Number(Dtype::Int32), vec![bins])
 }
 
 /// `tl.gather(src, index, axis)`
-pub(super) fn gather<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>) -> Value<'a> {
-    let (Some(source), Some(Value::Tile(index))) = (call.tile().cloned(), call.bound.get("index").cloned()) else {
-        return Value::Unknown;
+pub(super) fn gather<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>) -> AbstractValue<'a> {
+    let (Some(source), Some(AbstractValue::Tile(index))) = (call.tile().cloned(), call.bound.get("index").cloned())
+    else {
+        return AbstractValue::Unknown;
     };
-    if index.element.number().is_some_and(Number::is_float) {
-        engine.problem(Kind::Argument, call.span, format!("the index must be an integer tile, not `{index}`"));
-        return Value::Unknown;
+    if index.element.number().is_some_and(Dtype::is_float) {
+        engine.problem(ProblemKind::Argument, call.span, format!("the index must be an integer tile, not `{index}`"));
+        return AbstractValue::Unknown;
     }
     if let (Some(a), Some(b)) = (&source.shape, &index.shape)
         && a.len() != b.len()
     {
         let message = format!("source and index must have as many axes, and these are `{source}` and `{index}`");
-        engine.problem(Kind::Argument, call.span, message);
-        return Value::Unknown;
+        engine.problem(ProblemKind::Argument, call.span, message);
+        return AbstractValue::Unknown;
     }
     if let (Some(shape), Some(axis)) = (&source.shape, call.bound.constant("axis").and_then(Const::int)) {
         let rank = i128::try_from(shape.len()).unwrap_or(0);
         if !(-rank..rank).contains(&axis) {
             let message = format!("axis {axis} does not exist in a value of {rank} axes");
-            engine.problem(Kind::Reduction, call.span, message);
-            return Value::Unknown;
+            engine.problem(ProblemKind::Reduction, call.span, message);
+            return AbstractValue::Unknown;
         }
     }
-    Value::Tile(Tile::new(source.element, index.shape))
+    AbstractValue::Tile(RuntimeValue::new(source.element, index.shape))
 }

@@ -6,14 +6,14 @@ use std::sync::Arc;
 /// A compile-time integer whose value is not known: a factor times names of parameters, sorted. An expression that has
 /// no simpler form counts as one name.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Symbol {
+pub struct SymbolicSize {
     /// The constant factor.
     pub factor: i64,
     /// The names, sorted; at least one.
     pub names: Arc<[Arc<str>]>,
 }
 
-impl Symbol {
+impl SymbolicSize {
     /// The value of the parameter `name`.
     #[must_use]
     pub fn of(name: &str) -> Self {
@@ -45,7 +45,7 @@ impl Symbol {
     }
 }
 
-impl fmt::Display for Symbol {
+impl fmt::Display for SymbolicSize {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.factor != 1 {
             write!(f, "{}*", self.factor)?;
@@ -63,7 +63,7 @@ pub enum Dim {
     /// A known size.
     Known(i64),
     /// A compile-time value that is not known.
-    Symbol(Symbol),
+    Symbol(SymbolicSize),
     /// Not known.
     Unknown,
 }
@@ -175,7 +175,7 @@ mod tests {
 
     #[test]
     fn broadcasting() {
-        let (m, n) = (Dim::Symbol(Symbol::of("M")), Dim::Symbol(Symbol::of("N")));
+        let (m, n) = (Dim::Symbol(SymbolicSize::of("M")), Dim::Symbol(SymbolicSize::of("N")));
         let one = Dim::Known(1);
         let result = broadcast(&shape([&m, &one]), &shape([&one, &n]));
         assert_eq!(text(&result.unwrap()), "[M, N]");
@@ -188,7 +188,7 @@ mod tests {
 
     #[test]
     fn products_have_one_form() {
-        let (m, n) = (Dim::Symbol(Symbol::of("M")), Dim::Symbol(Symbol::of("N")));
+        let (m, n) = (Dim::Symbol(SymbolicSize::of("M")), Dim::Symbol(SymbolicSize::of("N")));
         assert_eq!(m.times(&n), n.times(&m));
         assert_eq!(m.times(&Dim::Known(2)).times(&n).to_string(), "2*M*N");
     }

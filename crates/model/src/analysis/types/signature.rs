@@ -5,10 +5,10 @@
 //! have a value: `i32=65536`. Compile-time parameters have a value: a number, `True`, `None`, a string, `tl.float16`,
 //! or a list or dict, which stays unknown.
 
-use super::dtype::Number;
-use super::fold;
+use super::constant_folding;
+use super::dtype::Dtype;
 use super::shape::Dim;
-use super::value::{Const, Element, Tile, Value};
+use super::value::{AbstractValue, Const, LaneType, RuntimeValue};
 use crate::kernel::ast::{Expr, ExprKind};
 use crate::kernel::{Kernel, Module};
 use crate::syntax::Span;
@@ -17,7 +17,7 @@ const MARK: &str = "warpsmith: signature";
 
 /// The parameters in a signature comment, each with its text.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Signature {
+pub struct SignatureComment {
     params: Vec<(String, String)>,
     /// Span of the comment.
     pub span: Span,
@@ -31,7 +31,7 @@ pub fn may_be_in(text: &str) -> bool {
 
 /// The signature of `kernel` from a comment, if there is one.
 #[must_use]
-pub fn of(module: &Module, kernel: &Kernel, text: &str) -> Option<Signature> {
+pub fn of(module: &Module, kernel: &Kernel, text: &str) -> Option<SignatureComment> {
     if module.kernels.is_empty() || !text.contains(MARK) {
         return None;
     }
@@ -49,7 +49,7 @@ pub fn of(module: &Module, kernel: &Kernel, text: &str) -> Option<Signature> {
             Some((name, params)) if is_identifier(name.trim()) => (Some(name.trim()), params),
             _ => (None, rest),
         };
-        let found = Signature { params: parse(params), span };
+        let found = SignatureComment { params: parse(params), span };
         match name {
             Some(name) if name == kernel.name => named = Some(found),
             None if stands_above(text, start + line.len(), kernel) => above = Some(found),
@@ -105,7 +105,7 @@ fn parse(text: &str) -> Vec<(String, String)> {
     pairs
 }
 
-impl Signature {
+impl SignatureComment {
     /// A signature with these parameters, each with the text that a comment would have for it.
     #[must_use]
     pub fn new(params: Vec<(String, String)>, span: Span) -> Self {
@@ -128,7 +128,7 @@ impl Signature {
 
     /// The value of a parameter; `None` when the comment does not give one.
     #[must_use]
-    pub fn value<'a>(&self, name: &str) -> Option<Value<'a>> {
+    pub fn value<'a>(&self, name: &str) -> Option<AbstractValue<'a>> {
         let (_, text) = self.params.iter().find(|(known, _)| known == name)?;
         Some(value(text))
     }
@@ -136,10 +136,10 @@ impl Signature {
 
 /// The type and the value of `i32=65536`.
 fn valued(text: &str) -> Option<(&str, &str)> {
-    text.split_once('=').filter(|(number, _)| Number::of_signature(number).is_some())
+    text.split_once('=').filter(|(number, _)| Dtype::of_signature(number).is_some())
 }
 
-fn value<'a>(text: &str) -> Value<'a> {
+fn value<'a>(text: &str) -> AbstractValue<'a> {
     let text = valued(text).map_or(text, |(number, _)| number);
     // `*fp16:16` means a pointer that is a multiple of 16, which does not matter for types.
     let plain = match text.split_once(':') {
@@ -148,22 +148,28 @@ fn value<'a>(text: &str) -> Value<'a> {
     };
     if let Some(pointee) = plain.strip_prefix('*') {
         let pointee = pointee.strip_prefix('k').unwrap_or(pointee);
-        return Value::Tile(Tile::new(Element::Pointer(Number::of_signature(pointee)), Some([].into())));
+        return AbstractValue::Tile(RuntimeValue::new(
+            LaneType::Pointer(Dtype::of_signature(pointee)),
+            Some([].into()),
+        ));
     }
     if let Some(inner) = plain.strip_prefix("tensordesc<").and_then(|rest| rest.strip_suffix('>')) {
-        return descriptor(inner).unwrap_or(Value::Unknown);
+        return descriptor(inner).unwrap_or(AbstractValue::Unknown);
     }
-    if let Some(number) = Number::of_signature(plain) {
-        return Value::scalar(number);
+    if let Some(number) = Dtype::of_signature(plain) {
+        return AbstractValue::scalar(number);
     }
-    Value::Const(constant(text))
+    AbstractValue::Const(constant(text))
 }
 
 /// `fp16[64,64]`
-fn descriptor<'a>(text: &str) -> Option<Value<'a>> {
+fn descriptor<'a>(text: &str) -> Option<AbstractValue<'a>> {
     let (number, sizes) = text.strip_suffix(']')?.split_once('[')?;
     let sizes: Option<Vec<Dim>> = sizes.split(',').map(|size| size.trim().parse().ok().map(Dim::Known)).collect();
-    Some(Value::Descriptor(Tile::new(Element::Number(Number::of_signature(number)?), Some(sizes?.into()))))
+    Some(AbstractValue::Descriptor(RuntimeValue::new(
+        LaneType::Number(Dtype::of_signature(number)?),
+        Some(sizes?.into()),
+    )))
 }
 
 fn constant(text: &str) -> Const {
@@ -185,8 +191,8 @@ fn constant(text: &str) -> Const {
         _ => {}
     }
     let of_module = ["tl.", "triton.language.", "__tl."].into_iter().find_map(|prefix| text.strip_prefix(prefix));
-    match of_module.and_then(Number::of_member) {
-        Some(number) => Const::Type(Element::Number(number)),
+    match of_module.and_then(Dtype::of_member) {
+        Some(number) => Const::Type(LaneType::Number(number)),
         None if text.starts_with(['[', '(', '{']) => Const::Object,
         None => Const::Unknown,
     }
@@ -196,8 +202,8 @@ fn constant(text: &str) -> Const {
 #[must_use]
 pub fn literal(default: &Expr) -> Option<Const> {
     match &default.kind {
-        ExprKind::Unary { op, operand } => fold::unary(op, &literal(operand)?),
-        _ => fold::literal(default),
+        ExprKind::Unary { op, operand } => constant_folding::unary(op, &literal(operand)?),
+        _ => constant_folding::literal(default),
     }
 }
 

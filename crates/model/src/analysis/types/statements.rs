@@ -3,7 +3,7 @@
 use rustc_hash::FxHashMap as HashMap;
 
 use super::engine::{Engine, Frame, Trace};
-use super::value::{Const, Element, Kind, Tile, Value};
+use super::value::{AbstractValue, Const, LaneType, ProblemKind, RuntimeValue};
 use crate::kernel::ast::{Expr, ExprKind, Stmt, StmtKind, walk_statements};
 use crate::syntax::Span;
 
@@ -46,7 +46,11 @@ impl<'a> Engine<'a> {
             StmtKind::Return(value) => self.give_back(stmt, value.as_ref(), frame),
             StmtKind::Assert(parts) => {
                 if matches!(parts.first(), Some(Expr { kind: ExprKind::Tuple(_), .. })) && self.since(2) == Some(true) {
-                    self.problem(Kind::Condition, stmt.span, "a tuple is no condition; leave the parentheses out");
+                    self.problem(
+                        ProblemKind::Condition,
+                        stmt.span,
+                        "a tuple is no condition; leave the parentheses out",
+                    );
                 }
                 parts.iter().for_each(|part| drop(self.eval(part, frame)));
             }
@@ -85,14 +89,18 @@ impl<'a> Engine<'a> {
         // The statement may be in a branch that is never compiled.
         if self.uncertain == 0 && !frame.is_opaque {
             if is_decorated {
-                self.problem(Kind::Syntax, self.first_line(stmt.span), "a function cannot be defined inside a kernel");
+                self.problem(
+                    ProblemKind::Syntax,
+                    self.first_line(stmt.span),
+                    "a function cannot be defined inside a kernel",
+                );
             } else if !message.is_empty() {
-                self.problem(Kind::Syntax, self.first_line(stmt.span), message);
+                self.problem(ProblemKind::Syntax, self.first_line(stmt.span), message);
             }
         }
         let names: Vec<&'a str> = frame.kernel.locals.iter().map(String::as_str).collect();
         frame.is_opaque = true;
-        names.into_iter().for_each(|name| drop(frame.names.insert(name, Value::Unknown)));
+        names.into_iter().for_each(|name| drop(frame.names.insert(name, AbstractValue::Unknown)));
     }
 
     /// The first line of a span.
@@ -118,22 +126,26 @@ impl<'a> Engine<'a> {
             return self.constant_assignment(stmt, name, result, frame);
         }
         if annotation.is_some() && self.since(2) == Some(false) {
-            self.problem(Kind::Syntax, stmt.span, "before Triton 3.2 a name can only be annotated with `tl.constexpr`");
+            self.problem(
+                ProblemKind::Syntax,
+                stmt.span,
+                "before Triton 3.2 a name can only be annotated with `tl.constexpr`",
+            );
         }
         let Some(result) = result else {
             // Without a value, the name is bound to `None`.
-            targets.iter().for_each(|target| self.assign(target, Value::none(), stmt.span, frame));
+            targets.iter().for_each(|target| self.assign(target, AbstractValue::none(), stmt.span, frame));
             return;
         };
         if value.is_some_and(is_text) {
             let message = "a local name cannot hold a string; annotate it with `: tl.constexpr`";
-            self.problem(Kind::Conversion, stmt.span, message);
+            self.problem(ProblemKind::Conversion, stmt.span, message);
         }
         if targets.len() > 1 {
-            self.problem(Kind::Syntax, stmt.span, "a kernel cannot assign to several targets at once");
+            self.problem(ProblemKind::Syntax, stmt.span, "a kernel cannot assign to several targets at once");
         }
-        if matches!(&result, Value::Builtin("list()")) {
-            self.problem(Kind::Conversion, stmt.span, "a kernel has no lists; write a tuple");
+        if matches!(&result, AbstractValue::Builtin("list()")) {
+            self.problem(ProblemKind::Conversion, stmt.span, "a kernel has no lists; write a tuple");
         }
         let result = self.stored(result, stmt.span);
         for target in targets {
@@ -148,78 +160,90 @@ impl<'a> Engine<'a> {
     }
 
     /// `name: tl.constexpr = value`
-    fn constant_assignment(&mut self, stmt: &Stmt, name: &'a str, value: Option<Value<'a>>, frame: &mut Frame<'a>) {
-        if frame.names.get(name).is_some_and(|known| *known != Value::Unknown) && self.uncertain == 0 {
+    fn constant_assignment(
+        &mut self,
+        stmt: &Stmt,
+        name: &'a str,
+        value: Option<AbstractValue<'a>>,
+        frame: &mut Frame<'a>,
+    ) {
+        if frame.names.get(name).is_some_and(|known| *known != AbstractValue::Unknown) && self.uncertain == 0 {
             let message = format!("`{name}` has a value already, and a `tl.constexpr` cannot be assigned twice");
-            self.problem(Kind::Syntax, stmt.span, message);
+            self.problem(ProblemKind::Syntax, stmt.span, message);
         }
         let value = match value {
-            None => Value::none(),
-            Some(value @ (Value::Const(_) | Value::Tuple(_) | Value::Tile(_))) => value,
-            Some(_) => Value::Unknown,
+            None => AbstractValue::none(),
+            Some(value @ (AbstractValue::Const(_) | AbstractValue::Tuple(_) | AbstractValue::Tile(_))) => value,
+            Some(_) => AbstractValue::Unknown,
         };
         frame.names.insert(name, value);
     }
 
     /// The value after an assignment: constants become run-time values.
-    pub(super) fn stored(&mut self, value: Value<'a>, span: Span) -> Value<'a> {
+    pub(super) fn stored(&mut self, value: AbstractValue<'a>, span: Span) -> AbstractValue<'a> {
         match value {
-            Value::Const(Const::Bool(_) | Const::Int(_) | Const::Float(_)) => match Self::number_of(&value) {
+            AbstractValue::Const(Const::Bool(_) | Const::Int(_) | Const::Float(_)) => match Self::number_of(&value) {
                 Some(number) => {
                     let poly = value.constant().and_then(super::index::Poly::of_constant);
-                    let about = poly.map_or(super::index::About::Nothing, super::index::About::scalar);
-                    Value::Tile(Tile::scalar(number).knowing(about))
+                    let about = poly.map_or(super::index::LaneFact::Nothing, super::index::LaneFact::scalar);
+                    AbstractValue::Tile(RuntimeValue::scalar(number).knowing(about))
                 }
                 None => {
-                    self.problem(Kind::Overflow, span, format!("`{value}` does not fit into 64 bits"));
-                    Value::Unknown
+                    self.problem(ProblemKind::Overflow, span, format!("`{value}` does not fit into 64 bits"));
+                    AbstractValue::Unknown
                 }
             },
-            Value::Const(Const::Str(text)) => {
+            AbstractValue::Const(Const::Str(text)) => {
                 let message =
                     format!("a local name cannot hold the string '{text}'; annotate it with `: tl.constexpr`");
-                self.problem(Kind::Conversion, span, message);
-                Value::Unknown
+                self.problem(ProblemKind::Conversion, span, message);
+                AbstractValue::Unknown
             }
             // A parameter may have any type, but a product of parameters is a number.
-            Value::Const(Const::Symbol(symbol)) if symbol.names.len() > 1 || symbol.factor != 1 => {
-                Value::Tile(Tile::new(Element::Unknown, Some(super::shape::Shape::default())))
+            AbstractValue::Const(Const::Symbol(symbol)) if symbol.names.len() > 1 || symbol.factor != 1 => {
+                AbstractValue::Tile(RuntimeValue::new(LaneType::Unknown, Some(super::shape::Shape::default())))
             }
-            Value::Const(Const::Symbol(_) | Const::Unknown | Const::Object) => Value::Unknown,
-            Value::Tuple(parts) => {
+            AbstractValue::Const(Const::Symbol(_) | Const::Unknown | Const::Object) => AbstractValue::Unknown,
+            AbstractValue::Tuple(parts) => {
                 let parts = parts.iter().map(|part| self.stored(part.clone(), span)).collect();
-                Value::tuple(parts)
+                AbstractValue::tuple(parts)
             }
-            Value::Member(ref path) if self.is_function(path) => {
+            AbstractValue::Member(ref path) if self.is_function(path) => {
                 let name = path.rsplit('.').next().unwrap_or(path);
                 let message = format!("a local name cannot hold the function or module `{name}`; use it directly");
-                self.problem(Kind::Conversion, span, message);
-                Value::Unknown
+                self.problem(ProblemKind::Conversion, span, message);
+                AbstractValue::Unknown
             }
-            Value::Method(ref receiver, name) if receiver.is_runtime() => {
-                self.problem(Kind::Conversion, span, format!("a local name cannot hold the method `{name}`; call it"));
-                Value::Unknown
+            AbstractValue::Method(ref receiver, name) if receiver.is_runtime() => {
+                self.problem(
+                    ProblemKind::Conversion,
+                    span,
+                    format!("a local name cannot hold the method `{name}`; call it"),
+                );
+                AbstractValue::Unknown
             }
-            Value::Builtin("tl.range()") if self.since(5) == Some(false) => {
-                self.problem(Kind::Conversion, span, "`tl.range` can only stand in the head of a loop");
-                Value::Unknown
+            AbstractValue::Builtin("tl.range()") if self.since(5) == Some(false) => {
+                self.problem(ProblemKind::Conversion, span, "`tl.range` can only stand in the head of a loop");
+                AbstractValue::Unknown
             }
-            Value::Builtin("range()") => {
-                self.problem(Kind::Conversion, span, "`range` can only stand in the head of a loop");
-                Value::Unknown
+            AbstractValue::Builtin("range()") => {
+                self.problem(ProblemKind::Conversion, span, "`range` can only stand in the head of a loop");
+                AbstractValue::Unknown
             }
             value => value,
         }
     }
 
     /// Binds the names in a target.
-    pub(super) fn assign(&mut self, target: &'a Expr, value: Value<'a>, span: Span, frame: &mut Frame<'a>) {
+    pub(super) fn assign(&mut self, target: &'a Expr, value: AbstractValue<'a>, span: Span, frame: &mut Frame<'a>) {
         match &target.kind {
             ExprKind::Name(name) => {
                 // Before 3.3 a name is bound to the first item of a tuple.
                 let value = match (&value, self.since(3)) {
-                    (Value::Tuple(parts), Some(false)) => parts.first().cloned().unwrap_or(Value::Unknown),
-                    (Value::Tuple(_), None) => Value::Unknown,
+                    (AbstractValue::Tuple(parts), Some(false)) => {
+                        parts.first().cloned().unwrap_or(AbstractValue::Unknown)
+                    }
+                    (AbstractValue::Tuple(_), None) => AbstractValue::Unknown,
                     _ => value,
                 };
                 if self.trace != Trace::No && self.silent == 0 {
@@ -232,13 +256,13 @@ impl<'a> Engine<'a> {
             ExprKind::Tuple(parts) => {
                 let is_nested = parts.iter().any(|part| matches!(part.kind, ExprKind::Tuple(_)));
                 if is_nested && self.since(4) == Some(false) {
-                    self.problem(Kind::Unpacking, span, "tuples cannot be unpacked in depth before Triton 3.4");
+                    self.problem(ProblemKind::Unpacking, span, "tuples cannot be unpacked in depth before Triton 3.4");
                 }
                 self.unpack(parts, &value, span, frame);
             }
             ExprKind::List(parts) => {
                 if self.since(3) == Some(true) {
-                    self.problem(Kind::Unpacking, span, "a kernel cannot unpack into a list; write a tuple");
+                    self.problem(ProblemKind::Unpacking, span, "a kernel cannot unpack into a list; write a tuple");
                 }
                 self.unpack(parts, &value, span, frame);
             }
@@ -253,54 +277,56 @@ impl<'a> Engine<'a> {
                 };
                 if !is_tuple || self.since(3) == Some(false) || self.since(5) == Some(true) {
                     let message = "a value cannot be assigned to in part; use `tl.where`, or `tl.store` for memory";
-                    self.problem(Kind::Subscript, span, message);
+                    self.problem(ProblemKind::Subscript, span, message);
                 }
             }
             ExprKind::Attribute { .. } if self.since(4) == Some(false) || self.since(5) == Some(true) => {
-                self.problem(Kind::Attribute, span, "a kernel cannot assign to attributes");
+                self.problem(ProblemKind::Attribute, span, "a kernel cannot assign to attributes");
             }
-            ExprKind::Starred(inner) => self.assign(inner, Value::Unknown, span, frame),
+            ExprKind::Starred(inner) => self.assign(inner, AbstractValue::Unknown, span, frame),
             _ => {}
         }
     }
 
-    fn unpack(&mut self, targets: &'a [Expr], value: &Value<'a>, span: Span, frame: &mut Frame<'a>) {
+    fn unpack(&mut self, targets: &'a [Expr], value: &AbstractValue<'a>, span: Span, frame: &mut Frame<'a>) {
         let starred = targets.iter().any(|target| matches!(target.kind, ExprKind::Starred(_)));
         if starred {
-            self.problem(Kind::Unpacking, span, "a kernel cannot unpack with `*`; name each part");
+            self.problem(ProblemKind::Unpacking, span, "a kernel cannot unpack with `*`; name each part");
         }
         if self.since(3) == Some(false) && !starred {
             return self.zip(targets, value, span, frame);
         }
         let parts = match value {
-            Value::Tuple(parts) if !starred => {
+            AbstractValue::Tuple(parts) if !starred => {
                 let few = parts.len() < targets.len();
                 if few && self.since(3) == Some(true) || parts.len() > targets.len() && self.since(9) == Some(true) {
                     let message = format!("{} names for {} values", targets.len(), parts.len());
-                    self.problem(Kind::Unpacking, span, message);
+                    self.problem(ProblemKind::Unpacking, span, message);
                 }
                 Some(parts)
             }
-            Value::Tile(_) | Value::Const(Const::Bool(_) | Const::Int(_) | Const::Float(_) | Const::None)
+            AbstractValue::Tile(_)
+            | AbstractValue::Const(Const::Bool(_) | Const::Int(_) | Const::Float(_) | Const::None)
                 if self.since(3) == Some(true) =>
             {
                 let message = format!("{} names for one value (`{value}`)", targets.len());
-                self.problem(Kind::Unpacking, span, message);
+                self.problem(ProblemKind::Unpacking, span, message);
                 None
             }
             _ => None,
         };
         for (at, target) in targets.iter().enumerate() {
-            let part = parts.and_then(|parts| parts.get(at)).cloned().unwrap_or(Value::Unknown);
+            let part = parts.and_then(|parts| parts.get(at)).cloned().unwrap_or(AbstractValue::Unknown);
             self.assign(target, part, span, frame);
         }
     }
 
     /// Up to 3.2 names are paired with values, and surplus items on either side are ignored.
-    fn zip(&mut self, targets: &'a [Expr], value: &Value<'a>, span: Span, frame: &mut Frame<'a>) {
-        let parts: &[Value<'a>] = match value {
-            Value::Tuple(parts) => parts,
-            Value::Tile(_) | Value::Const(Const::Bool(_) | Const::Int(_) | Const::Float(_) | Const::None) => {
+    fn zip(&mut self, targets: &'a [Expr], value: &AbstractValue<'a>, span: Span, frame: &mut Frame<'a>) {
+        let parts: &[AbstractValue<'a>] = match value {
+            AbstractValue::Tuple(parts) => parts,
+            AbstractValue::Tile(_)
+            | AbstractValue::Const(Const::Bool(_) | Const::Int(_) | Const::Float(_) | Const::None) => {
                 std::slice::from_ref(value)
             }
             _ => &[],
@@ -308,7 +334,7 @@ impl<'a> Engine<'a> {
         for (at, target) in targets.iter().enumerate() {
             match parts.get(at) {
                 Some(part) => self.assign(target, part.clone(), span, frame),
-                None if parts.is_empty() => self.assign(target, Value::Unknown, span, frame),
+                None if parts.is_empty() => self.assign(target, AbstractValue::Unknown, span, frame),
                 None => {}
             }
         }

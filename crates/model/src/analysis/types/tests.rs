@@ -1,7 +1,7 @@
 //! Tests of inferred types and reported errors, for each release.
 
-use super::{Kind, infer};
-use crate::api::Target;
+use super::{ProblemKind, infer};
+use crate::api::TritonTarget;
 use crate::kernel::Module;
 use crate::syntax::Source;
 
@@ -18,17 +18,17 @@ fn last(body: &str, version: &str) -> String {
     let text = program("", body);
     let source = Source::parse(text.as_str());
     let module = Module::build(&source);
-    let facts = infer(&module, &text, Target::of(version.parse().unwrap()), 0, true);
+    let facts = infer(&module, &text, TritonTarget::of(version.parse().unwrap()), 0, true);
     facts.types.last().map_or_else(String::new, |(_, value)| value.to_string())
 }
 
 /// The problems of the last kernel: the line of the text below the head, and the kind of problem.
-fn problems(before: &str, body: &str, version: &str) -> Vec<(String, Kind)> {
+fn problems(before: &str, body: &str, version: &str) -> Vec<(String, ProblemKind)> {
     let text = program(before, body);
     let source = Source::parse(text.as_str());
     let module = Module::build(&source);
     let last = module.kernels.len() - 1;
-    let facts = infer(&module, &text, Target::of(version.parse().unwrap()), last, false);
+    let facts = infer(&module, &text, TritonTarget::of(version.parse().unwrap()), last, false);
     let line = |at: usize| text[..at].matches('\n').count();
     facts
         .problems
@@ -79,8 +79,12 @@ fn a_release_decides_what_a_type_is() {
 /// Each case has the first release that rejects the code and the first release that accepts it again.
 #[test]
 fn what_the_front_end_refuses() {
-    use Kind::{Arange, Argument, Attribute, BranchType, Broadcast, Condition, Conversion, Dot, Global, LoopBounds};
-    use Kind::{LoopCarried, MemoryAccess, Operand, Reduction, Return, Subscript, Syntax, UndefinedName, Unpacking};
+    use ProblemKind::{
+        Arange, Argument, Attribute, BranchType, Broadcast, Condition, Conversion, Dot, Global, LoopBounds,
+    };
+    use ProblemKind::{
+        LoopCarried, MemoryAccess, Operand, Reduction, Return, Subscript, Syntax, UndefinedName, Unpacking,
+    };
     const ALL: (u32, u32) = (1, 10);
     for (body, kind, (from, to)) in [
         ("tl.store(x, tl.load(x, mask=n))", MemoryAccess, ALL),
@@ -147,9 +151,9 @@ fn helpers_are_run_for_what_they_get() {
     let helper = "@triton.jit\ndef h(a, b=2):\n    return a + b\n\n\n";
     assert_eq!(problems(helper, "v = h(n)\nw = h(tl.arange(0, 8), tl.arange(0, 8))", "3.6.0"), []);
     let found = problems(helper, "w = h(tl.arange(0, 8), tl.arange(0, 16))", "3.6.0");
-    assert_eq!(found, [("return a + b".to_owned(), Kind::Broadcast)]);
+    assert_eq!(found, [("return a + b".to_owned(), ProblemKind::Broadcast)]);
     let keyword = problems(helper, "w = h(n, c=1)", "3.6.0");
-    assert_eq!(keyword, [("w = h(n, c=1)".to_owned(), Kind::Keyword)]);
+    assert_eq!(keyword, [("w = h(n, c=1)".to_owned(), ProblemKind::Keyword)]);
 }
 
 #[test]
@@ -158,7 +162,7 @@ fn a_helper_may_call_itself_for_other_constants() {
     assert_eq!(problems(helper, "v = h(n, 3)", "3.6.0"), []);
     let endless = helper.replace("N - 1", "N");
     let found = problems(&endless, "v = h(n, 3)", "3.6.0");
-    assert_eq!(found, [("return h(a + 1, N)".to_owned(), Kind::Nesting)]);
+    assert_eq!(found, [("return h(a + 1, N)".to_owned(), ProblemKind::Nesting)]);
 }
 
 #[test]
@@ -166,7 +170,7 @@ fn returned_constants_stay_constants_since_3_7() {
     let helper = "@triton.jit\ndef h(N: tl.constexpr):\n    return N * 2\n\n\n";
     assert_eq!(problems(helper, "v = tl.arange(0, h(B))", "3.7.1"), []);
     let found = problems(helper, "v = tl.arange(0, h(B))", "3.6.0");
-    assert_eq!(found, [("v = tl.arange(0, h(B))".to_owned(), Kind::Arange)]);
+    assert_eq!(found, [("v = tl.arange(0, h(B))".to_owned(), ProblemKind::Arange)]);
 }
 
 #[test]
@@ -174,8 +178,8 @@ fn combining_functions_are_run_for_two_lanes() {
     let helper = "@triton.jit\ndef h(a, b):\n    return a > b\n\n\n@triton.jit\ndef g(a, b):\n    return a * b\n\n\n";
     let body = |name: &str| format!("v = tl.reduce(tl.load(x + tl.arange(0, B)), 0, {name})");
     assert_eq!(problems(helper, &body("g"), "3.6.0"), []);
-    assert_eq!(problems(helper, &body("h"), "3.6.0"), [(body("h"), Kind::Reduction)]);
-    assert_eq!(problems(helper, &body("tl.maximum"), "3.6.0"), [(body("tl.maximum"), Kind::Reduction)]);
+    assert_eq!(problems(helper, &body("h"), "3.6.0"), [(body("h"), ProblemKind::Reduction)]);
+    assert_eq!(problems(helper, &body("tl.maximum"), "3.6.0"), [(body("tl.maximum"), ProblemKind::Reduction)]);
 }
 
 #[test]
@@ -189,5 +193,5 @@ fn without_a_signature_only_what_is_certain_is_wrong() {
         format!("{HEAD}@triton.jit\ndef k(x, n, B: tl.constexpr):\n    v = x + n * B\n    tl.store(v, tl.load(n))\n");
     let source = Source::parse(text.as_str());
     let module = Module::build(&source);
-    assert_eq!(infer(&module, &text, Target::newest(), 0, false).problems, []);
+    assert_eq!(infer(&module, &text, TritonTarget::newest(), 0, false).problems, []);
 }

@@ -3,26 +3,26 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::dtype::Number;
-use super::index::About;
-use super::shape::{self, Dim, Shape, Symbol};
+use super::dtype::Dtype;
+use super::index::LaneFact;
+use super::shape::{self, Dim, Shape, SymbolicSize};
 use crate::syntax::Span;
 
 /// The type of one lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Element {
+pub enum LaneType {
     /// Not known.
     Unknown,
     /// A number.
-    Number(Number),
+    Number(Dtype),
     /// A pointer to numbers; `None` when their type is not known.
-    Pointer(Option<Number>),
+    Pointer(Option<Dtype>),
 }
 
-impl Element {
+impl LaneType {
     /// The number type; `None` for pointers and unknown types.
     #[must_use]
-    pub fn number(self) -> Option<Number> {
+    pub fn number(self) -> Option<Dtype> {
         match self {
             Self::Number(number) => Some(number),
             _ => None,
@@ -36,7 +36,7 @@ impl Element {
     }
 }
 
-impl fmt::Display for Element {
+impl fmt::Display for LaneType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unknown => f.write_str("?"),
@@ -49,31 +49,31 @@ impl fmt::Display for Element {
 
 /// A run-time value: a scalar or a tile.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Tile {
+pub struct RuntimeValue {
     /// The type of one lane.
-    pub element: Element,
+    pub element: LaneType,
     /// The sizes of the axes; `None` when not even the rank is known.
     pub shape: Option<Shape>,
     /// What is known about the lanes beyond their type.
-    pub about: About,
+    pub about: LaneFact,
 }
 
-impl Tile {
+impl RuntimeValue {
     /// A tile about whose lanes nothing is known.
     #[must_use]
-    pub fn new(element: Element, shape: Option<Shape>) -> Self {
-        Self { element, shape, about: About::Nothing }
+    pub fn new(element: LaneType, shape: Option<Shape>) -> Self {
+        Self { element, shape, about: LaneFact::Nothing }
     }
 
     /// A scalar of this number type.
     #[must_use]
-    pub fn scalar(number: Number) -> Self {
-        Self::new(Element::Number(number), Some(Shape::default()))
+    pub fn scalar(number: Dtype) -> Self {
+        Self::new(LaneType::Number(number), Some(Shape::default()))
     }
 
     /// The same tile with `about` as the knowledge about its lanes.
     #[must_use]
-    pub fn knowing(mut self, about: About) -> Self {
+    pub fn knowing(mut self, about: LaneFact) -> Self {
         self.about = about;
         self
     }
@@ -92,7 +92,7 @@ impl Tile {
 
     /// A tile of the same shape with elements of another type.
     #[must_use]
-    pub fn with(&self, element: Element) -> Self {
+    pub fn with(&self, element: LaneType) -> Self {
         Self::new(element, self.shape.clone())
     }
 
@@ -100,15 +100,15 @@ impl Tile {
     #[must_use]
     pub fn is_known(&self) -> bool {
         let sizes = self.shape.as_ref().is_some_and(|shape| !shape.contains(&Dim::Unknown));
-        sizes && !matches!(self.element, Element::Unknown | Element::Pointer(None))
+        sizes && !matches!(self.element, LaneType::Unknown | LaneType::Pointer(None))
     }
 
     /// Whether the two certainly have different types.
     #[must_use]
     pub fn differs(&self, other: &Self) -> bool {
         let elements = match (self.element, other.element) {
-            (Element::Unknown, _) | (_, Element::Unknown) => false,
-            (Element::Pointer(a), Element::Pointer(b)) => a.is_some() && b.is_some() && a != b,
+            (LaneType::Unknown, _) | (_, LaneType::Unknown) => false,
+            (LaneType::Pointer(a), LaneType::Pointer(b)) => a.is_some() && b.is_some() && a != b,
             (a, b) => a != b,
         };
         let shapes = match (&self.shape, &other.shape) {
@@ -119,7 +119,7 @@ impl Tile {
     }
 }
 
-impl fmt::Display for Tile {
+impl fmt::Display for RuntimeValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.element)?;
         match &self.shape {
@@ -146,9 +146,9 @@ pub enum Const {
     /// A string.
     Str(Arc<str>),
     /// A dtype.
-    Type(Element),
+    Type(LaneType),
     /// An integer in terms of compile-time parameters.
-    Symbol(Symbol),
+    Symbol(SymbolicSize),
     /// A list, dict or object, whose content is not analysed.
     Object,
 }
@@ -205,7 +205,7 @@ impl fmt::Display for Const {
 
 /// A function under `@triton.jit`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Callee {
+pub struct JitFunction {
     /// Index in [`Links`](crate::kernel::Links) of the file that defines it; `None` for the analysed file.
     pub file: Option<usize>,
     /// Its index in the kernels of that file.
@@ -216,41 +216,41 @@ pub struct Callee {
 
 /// The abstract value of an expression.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Value<'a> {
+pub enum AbstractValue<'a> {
     /// Not known.
     Unknown,
     /// A parameter of a launched kernel, or arithmetic of such parameters: a scalar of unknown type, a compile-time
     /// value or `None`.
-    Opaque(About),
+    Opaque(LaneFact),
     /// A compile-time value.
     Const(Const),
     /// A run-time value.
-    Tile(Tile),
+    Tile(RuntimeValue),
     /// A block pointer from `tl.make_block_ptr`, with the tile that it points to.
-    BlockPointer(Tile),
+    BlockPointer(RuntimeValue),
     /// A tensor descriptor, with the tile that it loads.
-    Descriptor(Tile),
+    Descriptor(RuntimeValue),
     /// A tuple.
-    Tuple(Arc<[Value<'a>]>),
+    Tuple(Arc<[AbstractValue<'a>]>),
     /// The full path of a member of Triton: a module or a function.
     Member(Arc<str>),
     /// A function under `@triton.jit`.
-    Kernel(Callee),
+    Kernel(JitFunction),
     /// An imported file, by its index in [`Links`](crate::kernel::Links).
     File(usize),
     /// A method bound to a value: `x.to`.
-    Method(Arc<Value<'a>>, &'a str),
+    Method(Arc<AbstractValue<'a>>, &'a str),
     /// A builtin of Python that kernels may use.
     Builtin(&'static str),
     /// `lower:upper` with at least one bound.
     Slice,
 }
 
-impl<'a> Value<'a> {
+impl<'a> AbstractValue<'a> {
     /// A run-time scalar of this number type.
     #[must_use]
-    pub fn scalar(number: Number) -> Self {
-        Self::Tile(Tile::scalar(number))
+    pub fn scalar(number: Dtype) -> Self {
+        Self::Tile(RuntimeValue::scalar(number))
     }
 
     /// `None`
@@ -273,7 +273,7 @@ impl<'a> Value<'a> {
 
     /// The tile of a run-time value; `None` for other values.
     #[must_use]
-    pub fn tile(&self) -> Option<&Tile> {
+    pub fn tile(&self) -> Option<&RuntimeValue> {
         match self {
             Self::Tile(tile) => Some(tile),
             _ => None,
@@ -294,7 +294,7 @@ impl<'a> Value<'a> {
     pub fn scalarized(&self) -> Self {
         match self {
             Self::Opaque(about) => {
-                Self::Tile(Tile::new(Element::Unknown, Some(Shape::default())).knowing(about.clone()))
+                Self::Tile(RuntimeValue::new(LaneType::Unknown, Some(Shape::default())).knowing(about.clone()))
             }
             other => other.clone(),
         }
@@ -321,19 +321,19 @@ impl<'a> Value<'a> {
 
     /// The value without references to the model: bound methods become unknown.
     #[must_use]
-    pub fn detached(&self) -> Value<'static> {
+    pub fn detached(&self) -> AbstractValue<'static> {
         match self {
-            Self::Unknown | Self::Opaque(_) | Self::Method(..) => Value::Unknown,
-            Self::Const(value) => Value::Const(value.clone()),
-            Self::Tile(tile) => Value::Tile(tile.clone()),
-            Self::BlockPointer(tile) => Value::BlockPointer(tile.clone()),
-            Self::Descriptor(tile) => Value::Descriptor(tile.clone()),
-            Self::Tuple(parts) => Value::Tuple(parts.iter().map(Self::detached).collect()),
-            Self::Member(path) => Value::Member(path.clone()),
-            Self::Kernel(callee) => Value::Kernel(*callee),
-            Self::File(file) => Value::File(*file),
-            Self::Builtin(name) => Value::Builtin(name),
-            Self::Slice => Value::Slice,
+            Self::Unknown | Self::Opaque(_) | Self::Method(..) => AbstractValue::Unknown,
+            Self::Const(value) => AbstractValue::Const(value.clone()),
+            Self::Tile(tile) => AbstractValue::Tile(tile.clone()),
+            Self::BlockPointer(tile) => AbstractValue::BlockPointer(tile.clone()),
+            Self::Descriptor(tile) => AbstractValue::Descriptor(tile.clone()),
+            Self::Tuple(parts) => AbstractValue::Tuple(parts.iter().map(Self::detached).collect()),
+            Self::Member(path) => AbstractValue::Member(path.clone()),
+            Self::Kernel(callee) => AbstractValue::Kernel(*callee),
+            Self::File(file) => AbstractValue::File(*file),
+            Self::Builtin(name) => AbstractValue::Builtin(name),
+            Self::Slice => AbstractValue::Slice,
         }
     }
 
@@ -353,8 +353,8 @@ impl<'a> Value<'a> {
             (Self::Tile(a), Self::Tile(b)) => {
                 let element = match (a.element, b.element) {
                     (a, b) if a == b => a,
-                    (Element::Pointer(_), Element::Pointer(_)) => Element::Pointer(None),
-                    _ => Element::Unknown,
+                    (LaneType::Pointer(_), LaneType::Pointer(_)) => LaneType::Pointer(None),
+                    _ => LaneType::Unknown,
                 };
                 let shape = match (&a.shape, &b.shape) {
                     (Some(a), Some(b)) if a.len() == b.len() => {
@@ -363,7 +363,7 @@ impl<'a> Value<'a> {
                     }
                     _ => None,
                 };
-                Self::Tile(Tile::new(element, shape).knowing(super::index::either(a, b)))
+                Self::Tile(RuntimeValue::new(element, shape).knowing(super::index::either(a, b)))
             }
             (Self::Const(_), Self::Const(_)) => Self::Const(Const::Unknown),
             (Self::Tuple(a), Self::Tuple(b)) if a.len() == b.len() => {
@@ -374,7 +374,7 @@ impl<'a> Value<'a> {
     }
 }
 
-impl fmt::Display for Value<'_> {
+impl fmt::Display for AbstractValue<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unknown
@@ -400,7 +400,7 @@ impl fmt::Display for Value<'_> {
 /// The kinds of errors that Triton's front end reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[expect(missing_docs, reason = "each is the subject of a rule, which documents it")]
-pub enum Kind {
+pub enum ProblemKind {
     Arange,
     Argument,
     Attribute,
@@ -432,7 +432,7 @@ pub enum Kind {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Problem {
     /// The kind of error.
-    pub kind: Kind,
+    pub kind: ProblemKind,
     /// The span at which Triton reports it.
     pub span: Span,
     /// A description of the error, with a way to fix it.

@@ -2,12 +2,12 @@
 
 use tree_sitter::Node;
 
-use model::api::{Lookup, MemberKind, Parameter};
+use model::api::{Lookup, MemberKind, MemberParameter};
 use model::kernel::ast::{Arg, Call, ExprKind};
 use model::syntax::field;
 
-use super::{Argument, Predicate, Words};
-use crate::learned::subject::{Subject, around, plain};
+use super::{Predicate, PredicateInput, Words};
+use crate::learned::kernel_view::{KernelView, around, plain};
 
 pub(super) static TABLE: &[Predicate] = &[
     Predicate::new("unknown-keyword", (1, 2), Words::None, unknown_keyword),
@@ -19,7 +19,7 @@ pub(super) static TABLE: &[Predicate] = &[
 
 /// `(#unknown-keyword? @name)`: the function that is called takes no keyword of this name. The capture is the name in `name=value`; a second
 /// one may be the call.
-fn unknown_keyword(subject: &Subject<'_>, argument: &Argument<'_, '_>) -> Option<bool> {
+fn unknown_keyword(subject: &KernelView<'_>, argument: &PredicateInput<'_, '_>) -> Option<bool> {
     let name = argument.nodes[0];
     let call = around(name, "call")?;
     if argument.nodes.get(1).is_some_and(|other| *other != call && field(call, "function") != Some(*other)) {
@@ -33,7 +33,7 @@ fn unknown_keyword(subject: &Subject<'_>, argument: &Argument<'_, '_>) -> Option
 }
 
 /// The parameters of what is called, with their stars; of functions of values without the value itself.
-fn parameters(subject: &Subject<'_>, call: Node<'_>) -> Option<Vec<String>> {
+fn parameters(subject: &KernelView<'_>, call: Node<'_>) -> Option<Vec<String>> {
     let function = field(call, "function")?;
     if let Some(helper) = subject
         .name(function)
@@ -52,32 +52,32 @@ fn parameters(subject: &Subject<'_>, call: Node<'_>) -> Option<Vec<String>> {
     is_described.then(|| member.params.iter().map(|param| param.name.clone()).collect())
 }
 
-fn call_of<'a>(subject: &Subject<'a>, node: Node<'_>) -> Option<&'a Call> {
+fn call_of<'a>(subject: &KernelView<'a>, node: Node<'_>) -> Option<&'a Call> {
     subject.expression(plain(node))?.as_call()
 }
 
 /// The arguments of a call, unless `*` or `**` hides some.
-fn arguments<'a>(subject: &Subject<'a>, node: Node<'_>) -> Option<&'a [Arg]> {
+fn arguments<'a>(subject: &KernelView<'a>, node: Node<'_>) -> Option<&'a [Arg]> {
     let args = &call_of(subject, node)?.args;
     let is_open = args.iter().any(|arg| matches!(arg.value.kind, ExprKind::Starred(_)));
     (!is_open).then_some(args.as_slice())
 }
 
 /// `(#has-keyword? @call "mask" …)`: it is given one of these by name.
-fn has_keyword(subject: &Subject<'_>, argument: &Argument<'_, '_>) -> Option<bool> {
+fn has_keyword(subject: &KernelView<'_>, argument: &PredicateInput<'_, '_>) -> Option<bool> {
     let args = arguments(subject, argument.nodes[0])?;
     let has = |word: &String| args.iter().any(|arg| arg.keyword.as_ref().is_some_and(|(name, _)| name == word));
     Some(argument.words.iter().any(has))
 }
 
 /// `(#argument-count? @call "2" "3")`: its number of arguments, positional and keyword, is one of these.
-fn argument_count(subject: &Subject<'_>, argument: &Argument<'_, '_>) -> Option<bool> {
+fn argument_count(subject: &KernelView<'_>, argument: &PredicateInput<'_, '_>) -> Option<bool> {
     let count = arguments(subject, argument.nodes[0])?.len();
     Some(argument.words.iter().any(|word| word.parse() == Ok(count)))
 }
 
 /// `(#too-many-arguments? @call)`: it is given more by position than the function takes.
-fn too_many_arguments(subject: &Subject<'_>, argument: &Argument<'_, '_>) -> Option<bool> {
+fn too_many_arguments(subject: &KernelView<'_>, argument: &PredicateInput<'_, '_>) -> Option<bool> {
     let args = arguments(subject, argument.nodes[0])?;
     let params = parameters(subject, argument.nodes[0])?;
     let is_open = params.iter().any(|param| param.starts_with('*') && !param.starts_with("**") && param.len() > 1);
@@ -87,7 +87,7 @@ fn too_many_arguments(subject: &Subject<'_>, argument: &Argument<'_, '_>) -> Opt
 }
 
 /// `(#missing-argument? @call)`: a function of Triton's lacks an argument that has no default.
-fn missing_argument(subject: &Subject<'_>, argument: &Argument<'_, '_>) -> Option<bool> {
+fn missing_argument(subject: &KernelView<'_>, argument: &PredicateInput<'_, '_>) -> Option<bool> {
     let args = arguments(subject, argument.nodes[0])?;
     let path = subject.path(field(argument.nodes[0], "function")?)?;
     // The value itself is no argument of its function, and the tables tell of both.
@@ -99,7 +99,7 @@ fn missing_argument(subject: &Subject<'_>, argument: &Argument<'_, '_>) -> Optio
         return None;
     }
     let by_position = args.iter().filter(|arg| arg.keyword.is_none()).count();
-    let is_missing = |(at, param): (usize, &Parameter)| {
+    let is_missing = |(at, param): (usize, &MemberParameter)| {
         let by_name = args.iter().any(|arg| arg.keyword.as_ref().is_some_and(|(name, _)| *name == param.name));
         param.default.is_none() && !param.name.starts_with('*') && at >= by_position && !by_name
     };

@@ -6,16 +6,16 @@
 
 mod calls;
 mod names;
-mod places;
+mod positions;
 mod values;
 
 pub(super) use names::full;
 use tree_sitter::Node;
 
-use super::subject::Subject;
+use super::kernel_view::KernelView;
 
 /// The arguments of a predicate.
-pub(super) struct Argument<'s, 't> {
+pub(super) struct PredicateInput<'s, 't> {
     /// The nodes of the captures, one each.
     pub(super) nodes: &'s [Node<'t>],
     /// The strings after the captures.
@@ -31,7 +31,7 @@ pub(super) struct Predicate {
     captures: (usize, usize),
     /// The strings that the predicate takes.
     words: Words,
-    pub(super) holds: fn(&Subject<'_>, &Argument<'_, '_>) -> Option<bool>,
+    pub(super) holds: fn(&KernelView<'_>, &PredicateInput<'_, '_>) -> Option<bool>,
 }
 
 /// The kinds of strings that a predicate takes.
@@ -54,7 +54,7 @@ impl Predicate {
         name: &'static str,
         captures: (usize, usize),
         words: Words,
-        holds: fn(&Subject<'_>, &Argument<'_, '_>) -> Option<bool>,
+        holds: fn(&KernelView<'_>, &PredicateInput<'_, '_>) -> Option<bool>,
     ) -> Self {
         Self { name, captures, words, holds }
     }
@@ -97,7 +97,7 @@ impl Predicate {
 }
 
 fn all() -> impl Iterator<Item = &'static Predicate> {
-    [names::TABLE, values::TABLE, calls::TABLE, places::TABLE].into_iter().flatten()
+    [names::TABLE, values::TABLE, calls::TABLE, positions::TABLE].into_iter().flatten()
 }
 
 /// The predicate with this name in a query, and the result that it must have.

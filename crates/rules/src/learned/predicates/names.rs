@@ -3,12 +3,12 @@
 use tree_sitter::Node;
 
 use model::analysis::types::is_of_python;
-use model::api::{Certainty, Lookup};
-use model::kernel::Binding;
+use model::api::{Lookup, VersionCertainty};
+use model::kernel::GlobalBinding;
 use model::kernel::ast::{Expr, ExprKind};
 
-use super::{Argument, Predicate, Words};
-use crate::learned::subject::{Subject, plain};
+use super::{Predicate, PredicateInput, Words};
+use crate::learned::kernel_view::{KernelView, plain};
 
 pub(super) static TABLE: &[Predicate] = &[
     Predicate::new("api", (1, 1), Words::Some, api),
@@ -26,7 +26,7 @@ const GLOBALS: &[&str] = &["assigned", "function", "class", "import", "kernel"];
 
 /// `(#api? @f "tl.arange" "tl.tensor.sum" "torch.exp" "builtins.sum")`: it refers to one of these, under whatever name the file knows it.
 /// `tl` is `triton.language`; `tl.tensor.…` are functions of run-time values.
-fn api(subject: &Subject<'_>, argument: &Argument<'_, '_>) -> Option<bool> {
+fn api(subject: &KernelView<'_>, argument: &PredicateInput<'_, '_>) -> Option<bool> {
     let path = subject.path(argument.nodes[0])?;
     Some(argument.words.iter().any(|word| full(word) == path))
 }
@@ -40,7 +40,7 @@ pub(in crate::learned) fn full(word: &str) -> String {
 }
 
 /// `(#unknown-member? @attribute)`: the release has no such member of a module of Triton's. The capture is `tl.name`, or the name in it.
-fn unknown_member(subject: &Subject<'_>, argument: &Argument<'_, '_>) -> Option<bool> {
+fn unknown_member(subject: &KernelView<'_>, argument: &PredicateInput<'_, '_>) -> Option<bool> {
     let node = whole_attribute(argument.nodes[0]);
     let path = subject.path(node)?;
     if !path.starts_with("triton.") || path.starts_with("triton.language.tensor.") {
@@ -49,7 +49,7 @@ fn unknown_member(subject: &Subject<'_>, argument: &Argument<'_, '_>) -> Option<
     match subject.target().lookup(&path) {
         Lookup::Found(_) => Some(false),
         Lookup::Undescribed => None,
-        Lookup::Absent if subject.target().certainty == Certainty::Outside => None,
+        Lookup::Absent if subject.target().certainty == VersionCertainty::Outside => None,
         Lookup::Absent => {
             // What else the file says decides: it may give the name to the module itself, or ask for it first.
             subject.context.ask_everything();
@@ -72,7 +72,7 @@ fn whole_attribute(node: Node<'_>) -> Node<'_> {
 }
 
 /// `(#undefined? @name)`: nothing in the file binds the name, and Python has none such.
-fn undefined(subject: &Subject<'_>, argument: &Argument<'_, '_>) -> Option<bool> {
+fn undefined(subject: &KernelView<'_>, argument: &PredicateInput<'_, '_>) -> Option<bool> {
     let name = read_name(subject, argument.nodes[0])?;
     if is_bound(subject, name) || is_of_python(name) {
         return Some(false);
@@ -84,18 +84,18 @@ fn undefined(subject: &Subject<'_>, argument: &Argument<'_, '_>) -> Option<bool>
 }
 
 /// The name that is read: a name after a dot or before the `=` of an argument refers to nothing by itself.
-fn read_name<'a>(subject: &Subject<'a>, node: Node<'_>) -> Option<&'a str> {
+fn read_name<'a>(subject: &KernelView<'a>, node: Node<'_>) -> Option<&'a str> {
     subject.expression(node)?;
     subject.name(node)
 }
 
-fn is_bound(subject: &Subject<'_>, name: &str) -> bool {
+fn is_bound(subject: &KernelView<'_>, name: &str) -> bool {
     let module = subject.module();
     subject.kernel.locals.contains(name) || module.bindings.contains_key(name) || module.uncertain.contains(name)
 }
 
 /// `(#python-builtin? @name)`: a function of Python such as `sum`, which nothing in the file hides.
-fn python_builtin(subject: &Subject<'_>, argument: &Argument<'_, '_>) -> Option<bool> {
+fn python_builtin(subject: &KernelView<'_>, argument: &PredicateInput<'_, '_>) -> Option<bool> {
     let name = read_name(subject, argument.nodes[0])?;
     if is_bound(subject, name) || !is_of_python(name) {
         return Some(false);
@@ -104,13 +104,13 @@ fn python_builtin(subject: &Subject<'_>, argument: &Argument<'_, '_>) -> Option<
 }
 
 /// `(#parameter? @name)`: a parameter of the kernel.
-fn parameter(subject: &Subject<'_>, argument: &Argument<'_, '_>) -> Option<bool> {
+fn parameter(subject: &KernelView<'_>, argument: &PredicateInput<'_, '_>) -> Option<bool> {
     Some(subject.kernel.param(subject.name(argument.nodes[0])?).is_some())
 }
 
 /// `(#plain-parameter? @name)`: a parameter that is not annotated and never assigned, of a kernel that no other one calls. What is
 /// passed for it may still be 1 or `None`, which Triton takes as compile-time values.
-fn plain_parameter(subject: &Subject<'_>, argument: &Argument<'_, '_>) -> Option<bool> {
+fn plain_parameter(subject: &KernelView<'_>, argument: &PredicateInput<'_, '_>) -> Option<bool> {
     let name = subject.name(argument.nodes[0])?;
     let Some(param) = subject.kernel.param(name) else { return Some(false) };
     if param.constexpr {
@@ -122,12 +122,12 @@ fn plain_parameter(subject: &Subject<'_>, argument: &Argument<'_, '_>) -> Option
 }
 
 /// `(#local? @name)`: the kernel binds the name, by a parameter or otherwise.
-fn local(subject: &Subject<'_>, argument: &Argument<'_, '_>) -> Option<bool> {
+fn local(subject: &KernelView<'_>, argument: &PredicateInput<'_, '_>) -> Option<bool> {
     Some(subject.kernel.locals.contains(subject.name(argument.nodes[0])?))
 }
 
 /// `(#global? @name "function")`: the top level binds the name once, and so.
-fn global(subject: &Subject<'_>, argument: &Argument<'_, '_>) -> Option<bool> {
+fn global(subject: &KernelView<'_>, argument: &PredicateInput<'_, '_>) -> Option<bool> {
     let name = subject.name(plain(argument.nodes[0]))?;
     let module = subject.module();
     if subject.kernel.locals.contains(name) {
@@ -137,11 +137,11 @@ fn global(subject: &Subject<'_>, argument: &Argument<'_, '_>) -> Option<bool> {
         "kernel"
     } else {
         match module.bindings.get(name) {
-            Some(Binding::Assigned) => "assigned",
-            Some(Binding::Function) => "function",
-            Some(Binding::Class) => "class",
-            Some(Binding::Import(_)) => "import",
-            Some(Binding::Other) => return None,
+            Some(GlobalBinding::Assigned) => "assigned",
+            Some(GlobalBinding::Function) => "function",
+            Some(GlobalBinding::Class) => "class",
+            Some(GlobalBinding::Import(_)) => "import",
+            Some(GlobalBinding::Other) => return None,
             None if module.has_star_import => return None,
             None => return Some(false),
         }
@@ -150,7 +150,7 @@ fn global(subject: &Subject<'_>, argument: &Argument<'_, '_>) -> Option<bool> {
 }
 
 /// `(#plain-global? @name)`: the top level gives the name a number, a text or a tuple of such, once and for good, and the body reads it.
-fn plain_global(subject: &Subject<'_>, argument: &Argument<'_, '_>) -> Option<bool> {
+fn plain_global(subject: &KernelView<'_>, argument: &PredicateInput<'_, '_>) -> Option<bool> {
     let name = read_name(subject, argument.nodes[0])?;
     let module = subject.module();
     let body = subject.kernel.body.first()?.span.start;
@@ -159,7 +159,8 @@ fn plain_global(subject: &Subject<'_>, argument: &Argument<'_, '_>) -> Option<bo
     }
     let mut of_name = module.globals.iter().filter(|global| global.name == name);
     let (Some(global), None) = (of_name.next(), of_name.next()) else { return None };
-    let is_single = matches!(module.bindings.get(name), Some(Binding::Assigned)) && !module.uncertain.contains(name);
+    let is_single =
+        matches!(module.bindings.get(name), Some(GlobalBinding::Assigned)) && !module.uncertain.contains(name);
     (is_single && !global.is_constexpr && is_plain(&global.value)).then_some(true)
 }
 

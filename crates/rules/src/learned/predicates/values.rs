@@ -1,12 +1,12 @@
 //! Predicates about the values of expressions.
 
-use model::analysis::types::dtype::Number;
+use model::analysis::types::dtype::Dtype;
 use model::analysis::types::shape::{self, Dim, Shape};
-use model::analysis::types::{Const, Element, Tile, Value};
+use model::analysis::types::{AbstractValue, Const, LaneType, RuntimeValue};
 use model::api::{Lookup, MemberKind};
 
-use super::{Argument, Predicate, Words};
-use crate::learned::subject::Subject;
+use super::{Predicate, PredicateInput, Words};
+use crate::learned::kernel_view::KernelView;
 
 pub(super) static TABLE: &[Predicate] = &[
     Predicate::new("constexpr", (1, 1), Words::None, constexpr),
@@ -41,10 +41,10 @@ const KINDS: &[&str] = &[
 
 /// `(#constexpr? @x)`: it is known while compiling, if perhaps not to us. A plain parameter is neither this nor the contrary: Triton takes
 /// a 1 or `None` that is passed for it as compile-time values.
-fn constexpr(subject: &Subject<'_>, argument: &Argument<'_, '_>) -> Option<bool> {
+fn constexpr(subject: &KernelView<'_>, argument: &PredicateInput<'_, '_>) -> Option<bool> {
     let node = argument.nodes[0];
     match subject.value(node) {
-        Some(Value::Const(_)) => return Some(true),
+        Some(AbstractValue::Const(_)) => return Some(true),
         Some(value) if value.is_runtime() => return Some(false),
         _ => {}
     }
@@ -56,32 +56,32 @@ fn constexpr(subject: &Subject<'_>, argument: &Argument<'_, '_>) -> Option<bool>
 
 /// `(#kind? @x "pointer" "int" …)`: it is one of these. `int`, `float`, `bool` and `pointer` are about a lane, at run time or while
 /// compiling; `block` has axes, `scalar` has none.
-fn kind(subject: &Subject<'_>, argument: &Argument<'_, '_>) -> Option<bool> {
+fn kind(subject: &KernelView<'_>, argument: &PredicateInput<'_, '_>) -> Option<bool> {
     let value = subject.value(argument.nodes[0])?;
     any(argument.words.iter().map(|kind| is_kind(subject, value, kind)))
 }
 
-fn is_kind(subject: &Subject<'_>, value: &Value<'_>, kind: &str) -> Option<bool> {
-    if matches!(value, Value::Const(Const::Unknown | Const::Object))
+fn is_kind(subject: &KernelView<'_>, value: &AbstractValue<'_>, kind: &str) -> Option<bool> {
+    if matches!(value, AbstractValue::Const(Const::Unknown | Const::Object))
         && !matches!(kind, "pointer" | "block" | "descriptor" | "block-pointer")
     {
         return None;
     }
-    let number = |of_number: fn(Number) -> bool, constant: bool| match value {
-        Value::Tile(Tile { element: Element::Unknown, .. }) => None,
-        Value::Tile(tile) => Some(tile.element.number().is_some_and(of_number)),
+    let number = |of_number: fn(Dtype) -> bool, constant: bool| match value {
+        AbstractValue::Tile(RuntimeValue { element: LaneType::Unknown, .. }) => None,
+        AbstractValue::Tile(tile) => Some(tile.element.number().is_some_and(of_number)),
         _ => Some(constant),
     };
     let constant = value.constant();
     match kind {
         "pointer" => match value {
-            Value::Tile(Tile { element: Element::Unknown, .. }) => None,
-            Value::Tile(tile) => Some(tile.element.is_pointer()),
+            AbstractValue::Tile(RuntimeValue { element: LaneType::Unknown, .. }) => None,
+            AbstractValue::Tile(tile) => Some(tile.element.is_pointer()),
             _ => Some(false),
         },
         "int" => number(is_int, matches!(constant, Some(Const::Int(_) | Const::Symbol(_)))),
         "float" => number(is_float, matches!(constant, Some(Const::Float(_)))),
-        "bool" => number(|number| number == Number::Int1, matches!(constant, Some(Const::Bool(_)))),
+        "bool" => number(|number| number == Dtype::Int1, matches!(constant, Some(Const::Bool(_)))),
         "block" => value.tile().map_or(Some(false), |tile| tile.is_scalar().map(|is_scalar| !is_scalar)),
         "scalar" => match (value.tile(), constant) {
             (Some(tile), _) => tile.is_scalar(),
@@ -89,98 +89,106 @@ fn is_kind(subject: &Subject<'_>, value: &Value<'_>, kind: &str) -> Option<bool>
                 Some(matches!(constant, Some(Const::Int(_) | Const::Float(_) | Const::Bool(_) | Const::Symbol(_))))
             }
         },
-        "tuple" => Some(matches!(value, Value::Tuple(_))),
+        "tuple" => Some(matches!(value, AbstractValue::Tuple(_))),
         "none" => value.is_none(),
         "string" => Some(matches!(constant, Some(Const::Str(_)))),
         "dtype" => Some(matches!(constant, Some(Const::Type(_)))),
-        "block-pointer" => Some(matches!(value, Value::BlockPointer(_))),
-        "descriptor" => Some(matches!(value, Value::Descriptor(_))),
+        "block-pointer" => Some(matches!(value, AbstractValue::BlockPointer(_))),
+        "descriptor" => Some(matches!(value, AbstractValue::Descriptor(_))),
         "module" => match value {
-            Value::Member(path) => Some(is_module(subject, path)),
-            Value::File(_) => Some(true),
+            AbstractValue::Member(path) => Some(is_module(subject, path)),
+            AbstractValue::File(_) => Some(true),
             _ => Some(false),
         },
         "function" => match value {
-            Value::Member(path) => Some(!is_module(subject, path)),
-            _ => Some(matches!(value, Value::Kernel(_) | Value::Builtin(_) | Value::Method(..))),
+            AbstractValue::Member(path) => Some(!is_module(subject, path)),
+            _ => {
+                Some(matches!(value, AbstractValue::Kernel(_) | AbstractValue::Builtin(_) | AbstractValue::Method(..)))
+            }
         },
         _ => None,
     }
 }
 
-fn is_int(number: Number) -> bool {
-    !is_float(number) && number != Number::Int1
+fn is_int(number: Dtype) -> bool {
+    !is_float(number) && number != Dtype::Int1
 }
 
-fn is_float(number: Number) -> bool {
+fn is_float(number: Dtype) -> bool {
     matches!(
         number,
-        Number::Fp8e4b15
-            | Number::Fp8e4nv
-            | Number::Fp8e4b8
-            | Number::Fp8e5
-            | Number::Fp8e5b16
-            | Number::Fp16
-            | Number::Bf16
-            | Number::Fp32
-            | Number::Fp64
+        Dtype::Fp8e4b15
+            | Dtype::Fp8e4nv
+            | Dtype::Fp8e4b8
+            | Dtype::Fp8e5
+            | Dtype::Fp8e5b16
+            | Dtype::Fp16
+            | Dtype::Bf16
+            | Dtype::Fp32
+            | Dtype::Fp64
     )
 }
 
-fn is_module(subject: &Subject<'_>, path: &str) -> bool {
+fn is_module(subject: &KernelView<'_>, path: &str) -> bool {
     !path.contains('.')
         || matches!(subject.target().lookup(path), Lookup::Found(member) if member.kind == MemberKind::Module)
 }
 
 /// `(#dtype? @x "fp16" "*int32")`: its lanes are of one of these types, or it is such a type itself.
-fn dtype(subject: &Subject<'_>, argument: &Argument<'_, '_>) -> Option<bool> {
+fn dtype(subject: &KernelView<'_>, argument: &PredicateInput<'_, '_>) -> Option<bool> {
     let of = lane(subject.value(argument.nodes[0])?)?;
     let is = |word: &String| match (of, element(word)?) {
-        (Element::Unknown, _) => None,
-        (Element::Pointer(None), Element::Pointer(_)) => None,
+        (LaneType::Unknown, _) => None,
+        (LaneType::Pointer(None), LaneType::Pointer(_)) => None,
         (of, wanted) => Some(of == wanted),
     };
     any(argument.words.iter().map(is))
 }
 
-fn lane(value: &Value<'_>) -> Option<Element> {
+fn lane(value: &AbstractValue<'_>) -> Option<LaneType> {
     match value {
-        Value::Tile(tile) | Value::BlockPointer(tile) | Value::Descriptor(tile) => Some(tile.element),
-        Value::Const(Const::Type(element)) => Some(*element),
+        AbstractValue::Tile(tile) | AbstractValue::BlockPointer(tile) | AbstractValue::Descriptor(tile) => {
+            Some(tile.element)
+        }
+        AbstractValue::Const(Const::Type(element)) => Some(*element),
         _ => None,
     }
 }
 
 /// The type of a lane that a pattern calls `fp16`, `float16`, `i32` or `*int8`.
-pub(super) fn element(word: &str) -> Option<Element> {
+pub(super) fn element(word: &str) -> Option<LaneType> {
     match word.strip_prefix('*') {
-        Some(word) => Number::of_signature(word).map(|number| Element::Pointer(Some(number))),
-        None => Number::of_signature(word).map(Element::Number),
+        Some(word) => Dtype::of_signature(word).map(|number| LaneType::Pointer(Some(number))),
+        None => Dtype::of_signature(word).map(LaneType::Number),
     }
 }
 
 /// `(#rank? @x "1" "2")`: its number of axes is one of these; a scalar has 0.
-fn rank(subject: &Subject<'_>, argument: &Argument<'_, '_>) -> Option<bool> {
+fn rank(subject: &KernelView<'_>, argument: &PredicateInput<'_, '_>) -> Option<bool> {
     let rank = shape_of(subject.value(argument.nodes[0])?)?.len();
     Some(argument.words.iter().any(|word| word.parse() == Ok(rank)))
 }
 
-fn shape_of(value: &Value<'_>) -> Option<Shape> {
+fn shape_of(value: &AbstractValue<'_>) -> Option<Shape> {
     match value {
-        Value::Tile(tile) | Value::BlockPointer(tile) | Value::Descriptor(tile) => tile.shape.clone(),
-        Value::Const(Const::Int(_) | Const::Float(_) | Const::Bool(_) | Const::Symbol(_)) => Some(Shape::default()),
+        AbstractValue::Tile(tile) | AbstractValue::BlockPointer(tile) | AbstractValue::Descriptor(tile) => {
+            tile.shape.clone()
+        }
+        AbstractValue::Const(Const::Int(_) | Const::Float(_) | Const::Bool(_) | Const::Symbol(_)) => {
+            Some(Shape::default())
+        }
         _ => None,
     }
 }
 
 /// `(#power-of-two? @x)`: a compile-time integer that is one.
-fn power_of_two(subject: &Subject<'_>, argument: &Argument<'_, '_>) -> Option<bool> {
+fn power_of_two(subject: &KernelView<'_>, argument: &PredicateInput<'_, '_>) -> Option<bool> {
     let value = subject.value(argument.nodes[0])?.constant()?.int()?;
     Some(u128::try_from(value).is_ok_and(u128::is_power_of_two))
 }
 
 /// `(#value? @x "0" "None")`: the compile-time value is one of these, as Python writes them.
-fn value(subject: &Subject<'_>, argument: &Argument<'_, '_>) -> Option<bool> {
+fn value(subject: &KernelView<'_>, argument: &PredicateInput<'_, '_>) -> Option<bool> {
     match subject.value(argument.nodes[0])?.constant()? {
         Const::Unknown | Const::Object | Const::Symbol(_) => None,
         constant => Some(argument.words.iter().any(|word| *word == constant.to_string())),
@@ -188,20 +196,20 @@ fn value(subject: &Subject<'_>, argument: &Argument<'_, '_>) -> Option<bool> {
 }
 
 /// `(#less? @x "16")`: a compile-time integer below that.
-fn less(subject: &Subject<'_>, argument: &Argument<'_, '_>) -> Option<bool> {
+fn less(subject: &KernelView<'_>, argument: &PredicateInput<'_, '_>) -> Option<bool> {
     let value = subject.value(argument.nodes[0])?.constant()?.int()?;
     Some(value < argument.words[0].parse().ok()?)
 }
 
 /// `(#lanes-less? @x "16")`: some axis of the tile is certainly shorter than that; false when none is.
-fn lanes_less(subject: &Subject<'_>, argument: &Argument<'_, '_>) -> Option<bool> {
+fn lanes_less(subject: &KernelView<'_>, argument: &PredicateInput<'_, '_>) -> Option<bool> {
     let shape = shape_of(subject.value(argument.nodes[0])?)?;
     let limit: i64 = argument.words[0].parse().ok()?;
     any(shape.iter().map(|size| size.known().map(|size| size < limit)))
 }
 
 /// `(#shapes-differ? @a @b)`: both are tiles or scalars, and one has other axes than the other.
-fn shapes_differ(subject: &Subject<'_>, argument: &Argument<'_, '_>) -> Option<bool> {
+fn shapes_differ(subject: &KernelView<'_>, argument: &PredicateInput<'_, '_>) -> Option<bool> {
     let (left, right) = shapes(subject, argument)?;
     if left.len() != right.len() {
         return Some(true);
@@ -209,7 +217,7 @@ fn shapes_differ(subject: &Subject<'_>, argument: &Argument<'_, '_>) -> Option<b
     any(left.iter().zip(right.iter()).map(|(left, right)| differs(left, right)))
 }
 
-fn shapes(subject: &Subject<'_>, argument: &Argument<'_, '_>) -> Option<(Shape, Shape)> {
+fn shapes(subject: &KernelView<'_>, argument: &PredicateInput<'_, '_>) -> Option<(Shape, Shape)> {
     let shape = |at: usize| shape_of(subject.value(argument.nodes[at])?);
     Some((shape(0)?, shape(1)?))
 }
@@ -223,7 +231,7 @@ fn differs(left: &Dim, right: &Dim) -> Option<bool> {
 }
 
 /// `(#broadcast? @a @b)`: the two can be broadcast to one shape.
-fn broadcast(subject: &Subject<'_>, argument: &Argument<'_, '_>) -> Option<bool> {
+fn broadcast(subject: &KernelView<'_>, argument: &PredicateInput<'_, '_>) -> Option<bool> {
     let (left, right) = shapes(subject, argument)?;
     match shape::broadcast(&left, &right) {
         Err(_) => Some(false),
@@ -233,10 +241,10 @@ fn broadcast(subject: &Subject<'_>, argument: &Argument<'_, '_>) -> Option<bool>
 }
 
 /// `(#same-dtype? @a @b)`: the lanes of both are of one type.
-fn same_dtype(subject: &Subject<'_>, argument: &Argument<'_, '_>) -> Option<bool> {
+fn same_dtype(subject: &KernelView<'_>, argument: &PredicateInput<'_, '_>) -> Option<bool> {
     let of = |at: usize| lane(subject.value(argument.nodes[at])?);
     match (of(0)?, of(1)?) {
-        (Element::Unknown | Element::Pointer(None), _) | (_, Element::Unknown | Element::Pointer(None)) => None,
+        (LaneType::Unknown | LaneType::Pointer(None), _) | (_, LaneType::Unknown | LaneType::Pointer(None)) => None,
         (left, right) => Some(left == right),
     }
 }

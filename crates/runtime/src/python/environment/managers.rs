@@ -6,18 +6,18 @@ use std::path::{Path, PathBuf};
 use toml::{Table, Value};
 
 use super::candidates::in_prefix;
-use super::{Search, Variables};
+use super::{InterpreterSearch, VariableLookup};
 
 /// The environment of uv: `UV_PROJECT_ENVIRONMENT`, else `.venv`, beside the nearest `uv.lock`. The lock file of a uv
 /// workspace may be above the root.
-pub(super) fn uv(search: &Search<'_>, env: Variables<'_>) -> Vec<PathBuf> {
+pub(super) fn uv(search: &InterpreterSearch<'_>, env: VariableLookup<'_>) -> Vec<PathBuf> {
     let Some(project) = above(search.start, "uv.lock") else { return Vec::new() };
     let set = env("UV_PROJECT_ENVIRONMENT").filter(|value| !value.is_empty());
     in_prefix(&project.join(set.unwrap_or_else(|| ".venv".into()))).into_iter().collect()
 }
 
 /// The interpreter of PDM, whose path is in the file `.pdm-python`.
-pub(super) fn pdm(search: &Search<'_>, _: Variables<'_>) -> Vec<PathBuf> {
+pub(super) fn pdm(search: &InterpreterSearch<'_>, _: VariableLookup<'_>) -> Vec<PathBuf> {
     let noted =
         above(search.start, ".pdm-python").and_then(|folder| fs::read_to_string(folder.join(".pdm-python")).ok());
     let python = noted.map(|text| PathBuf::from(text.trim())).filter(|python| python.is_absolute() && python.is_file());
@@ -26,7 +26,7 @@ pub(super) fn pdm(search: &Search<'_>, _: Variables<'_>) -> Vec<PathBuf> {
 
 /// The environments of Poetry, named after the project, a hash of its path and the Python version; the activated one
 /// is first.
-pub(super) fn poetry(search: &Search<'_>, env: Variables<'_>) -> Vec<PathBuf> {
+pub(super) fn poetry(search: &InterpreterSearch<'_>, env: VariableLookup<'_>) -> Vec<PathBuf> {
     let Some(project) = search.start.ancestors().find(|folder| is_of_poetry(folder)) else { return Vec::new() };
     let Some(name) = table(&project.join("pyproject.toml")).as_ref().and_then(project_name) else { return Vec::new() };
     let Some(environments) = poetry_environments(project, env) else { return Vec::new() };
@@ -67,7 +67,7 @@ fn project_name(project: &Table) -> Option<String> {
 }
 
 /// The folder where Poetry keeps environments, unless it keeps them in the projects.
-fn poetry_environments(project: &Path, env: Variables<'_>) -> Option<PathBuf> {
+fn poetry_environments(project: &Path, env: VariableLookup<'_>) -> Option<PathBuf> {
     let variable = |name: &str| env(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let home = variable("HOME");
     let below_home = |folder: &str| home.as_ref().map(|home| home.join(folder));

@@ -7,7 +7,7 @@ use std::time::SystemTime;
 
 use model::api::Version;
 
-use super::Variables;
+use super::VariableLookup;
 
 /// The distributions that install a package `triton`. Forks of other vendors add their own names to it and are not
 /// listed.
@@ -15,7 +15,7 @@ const DISTRIBUTIONS: [&str; 6] =
     ["triton", "pytorch_triton", "triton_windows", "pytorch_triton_rocm", "triton_rocm", "pytorch_triton_xpu"];
 
 /// The package folders of an interpreter, in search order.
-pub(super) fn site_packages(python: &Path, env: Variables<'_>) -> Vec<PathBuf> {
+pub(super) fn site_packages(python: &Path, env: VariableLookup<'_>) -> Vec<PathBuf> {
     let mut found = Folders::default();
     // The link is not resolved, because the interpreter of an environment is a link to its base interpreter.
     if let Some(prefix) = prefix_of(python)
@@ -96,7 +96,7 @@ impl Folders {
     }
 
     /// Adds the folders of an interpreter outside of a virtual environment: user packages, `/usr/local`, and its own.
-    fn add_system(&mut self, prefix: &Path, version: Option<&str>, env: Variables<'_>) {
+    fn add_system(&mut self, prefix: &Path, version: Option<&str>, env: VariableLookup<'_>) {
         if let Some(home) = env("HOME").filter(|home| !home.is_empty()) {
             self.add_prefix(&Path::new(&home).join(".local"), version);
         }
@@ -109,7 +109,7 @@ impl Folders {
 
 /// An installed Triton.
 #[derive(Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Installed {
+pub(super) struct InstalledTriton {
     pub(super) version: Option<Version>,
     /// Whether the version is a published release.
     pub(super) is_release: bool,
@@ -118,14 +118,14 @@ pub(super) struct Installed {
 }
 
 /// The newest Triton whose metadata is in a folder.
-pub(super) fn installed_triton(folder: &Path) -> Option<Installed> {
+pub(super) fn installed_triton(folder: &Path) -> Option<InstalledTriton> {
     let mut found = Vec::new();
     for (entry, distribution, version) in distributions(folder) {
         if DISTRIBUTIONS.contains(&distribution.to_ascii_lowercase().replace('-', "_").as_str())
             && let Ok(parsed) = version.parse::<Version>()
         {
             let at = entry.metadata().and_then(|metadata| metadata.modified()).ok();
-            found.push(Installed { version: Some(parsed), is_release: is_release(&version), at });
+            found.push(InstalledTriton { version: Some(parsed), is_release: is_release(&version), at });
         }
     }
     found.into_iter().max()

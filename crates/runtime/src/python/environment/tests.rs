@@ -36,18 +36,18 @@ impl Fake {
         self.variables.insert(name, value.into());
     }
 
-    fn find(&self, python: Option<&str>) -> Option<Environment> {
+    fn find(&self, python: Option<&str>) -> Option<PythonEnvironment> {
         self.find_with(python, None)
     }
 
-    fn find_with(&self, settings: Option<&str>, editor: Option<&str>) -> Option<Environment> {
+    fn find_with(&self, settings: Option<&str>, editor: Option<&str>) -> Option<PythonEnvironment> {
         let (start, root) = (self.path("work/pkg/kernels.py"), self.path("work"));
         let (settings, editor) = (settings.map(Path::new), editor.map(Path::new));
-        let search = Search { start: &start, root: &root, settings, editor };
-        Environment::find(&search, &|name| self.variables.get(name).cloned())
+        let search = InterpreterSearch { start: &start, root: &root, settings, editor };
+        PythonEnvironment::find(&search, &|name| self.variables.get(name).cloned())
     }
 
-    fn found(&self, python: Option<&str>) -> (Origin, Option<String>) {
+    fn found(&self, python: Option<&str>) -> (InterpreterOrigin, Option<String>) {
         let found = self.find(python).unwrap();
         (found.origin, found.triton.map(|version| version.to_string()))
     }
@@ -64,22 +64,22 @@ fn each_place_is_looked_at_in_its_turn() {
     fake.venv("system", "triton-3.1.0");
     fake.file("system/bin/python3", "");
     fake.set("PATH", std::env::join_paths([fake.path("empty"), fake.path("system/bin")]).unwrap());
-    assert_eq!(fake.found(None), (Origin::Path, some("3.1.0")));
+    assert_eq!(fake.found(None), (InterpreterOrigin::Path, some("3.1.0")));
     fake.venv("conda", "triton-3.2.0");
     fake.set("CONDA_PREFIX", fake.path("conda"));
-    assert_eq!(fake.found(None), (Origin::Conda, some("3.2.0")));
+    assert_eq!(fake.found(None), (InterpreterOrigin::Conda, some("3.2.0")));
     fake.venv("work/venv", "triton-3.3.0");
-    assert_eq!(fake.found(None), (Origin::Workspace, some("3.3.0")));
+    assert_eq!(fake.found(None), (InterpreterOrigin::Workspace, some("3.3.0")));
     fake.venv("work/pkg/.venv", "triton-3.4.0");
-    assert_eq!(fake.found(None), (Origin::Workspace, some("3.4.0")));
+    assert_eq!(fake.found(None), (InterpreterOrigin::Workspace, some("3.4.0")));
     fake.venv(".venv", "triton-3.5.0"); // above the workspace: not the project's
     fake.venv("active", "triton-3.6.0");
     fake.set("VIRTUAL_ENV", fake.path("active"));
-    assert_eq!(fake.found(None), (Origin::VirtualEnv, some("3.6.0")));
+    assert_eq!(fake.found(None), (InterpreterOrigin::VirtualEnv, some("3.6.0")));
     fake.venv("named", "triton-3.7.0");
-    assert_eq!(fake.found(Some("../named/bin/python")), (Origin::Settings, some("3.7.0")));
-    assert_eq!(fake.found(Some("../named")), (Origin::Settings, some("3.7.0")));
-    assert_eq!(fake.found(Some("python3")), (Origin::Settings, some("3.1.0")));
+    assert_eq!(fake.found(Some("../named/bin/python")), (InterpreterOrigin::Settings, some("3.7.0")));
+    assert_eq!(fake.found(Some("../named")), (InterpreterOrigin::Settings, some("3.7.0")));
+    assert_eq!(fake.found(Some("python3")), (InterpreterOrigin::Settings, some("3.1.0")));
 }
 
 #[test]
@@ -137,11 +137,11 @@ fn links_lead_to_the_interpreters_own_packages() {
     fs::create_dir_all(fake.path("bin")).unwrap();
     std::os::unix::fs::symlink(real, fake.path("bin/python3")).unwrap();
     fake.set("PATH", fake.path("bin"));
-    assert_eq!(fake.found(None), (Origin::Path, some("3.6.0")));
+    assert_eq!(fake.found(None), (InterpreterOrigin::Path, some("3.6.0")));
     // The user's own packages come first.
     fake.file("home/.local/lib/python3.11/site-packages/triton-3.5.0.dist-info/METADATA", "");
     fake.set("HOME", fake.path("home"));
-    assert_eq!(fake.found(None), (Origin::Path, some("3.5.0")));
+    assert_eq!(fake.found(None), (InterpreterOrigin::Path, some("3.5.0")));
 }
 
 #[test]
@@ -155,7 +155,7 @@ fn an_environment_may_see_the_packages_of_its_base() {
         let home = base.display();
         let config = format!("home = {home}\ninclude-system-site-packages = {sees}\nversion = 3.12.1\n");
         fake.file("work/.venv/pyvenv.cfg", &config);
-        assert_eq!(fake.found(None), (Origin::Workspace, triton));
+        assert_eq!(fake.found(None), (InterpreterOrigin::Workspace, triton));
     }
 }
 
@@ -173,9 +173,9 @@ fn a_shim_of_pyenv_leads_to_the_version_chosen() {
     }
     fake.file("pyenv/version", "3.11.7\n");
     fake.set("PATH", fake.path("pyenv/shims"));
-    assert_eq!(fake.found(None), (Origin::Path, some("3.6.0")));
+    assert_eq!(fake.found(None), (InterpreterOrigin::Path, some("3.6.0")));
     fake.file("work/.python-version", "3.12.1\n");
-    assert_eq!(fake.found(None), (Origin::Path, some("3.9.0")));
+    assert_eq!(fake.found(None), (InterpreterOrigin::Path, some("3.9.0")));
 }
 
 #[test]
@@ -186,14 +186,14 @@ fn the_target_is_set_installed_or_assumed() {
         target_for(settings, found.as_ref()).map(|target| (target.table.version.to_string(), target.certainty))
     };
     let newest = model::api::Table::newest().version.to_string();
-    assert_eq!(target(&Settings::default()), Ok((newest, Certainty::Assumed)));
+    assert_eq!(target(&Settings::default()), Ok((newest, VersionCertainty::Assumed)));
     fake.venv("work/.venv", "triton-3.5.0");
-    assert_eq!(target(&Settings::default()), Ok(("3.5.1".to_owned(), Certainty::Known)));
+    assert_eq!(target(&Settings::default()), Ok(("3.5.1".to_owned(), VersionCertainty::Known)));
     let set = |version: &str| Settings { triton_version: Some(version.to_owned()), ..Settings::default() };
-    assert_eq!(target(&set("3.2")), Ok(("3.2.0".to_owned(), Certainty::Known)));
+    assert_eq!(target(&set("3.2")), Ok(("3.2.0".to_owned(), VersionCertainty::Known)));
     assert_eq!(target(&set("newest")), Err(VersionError("newest".to_owned())));
     fake.venv("work/.venv", "triton-3.6.0+git1a2b3c"); // beside 3.5.0: the newer counts
-    assert_eq!(target(&Settings::default()), Ok(("3.6.0".to_owned(), Certainty::Assumed)));
+    assert_eq!(target(&Settings::default()), Ok(("3.6.0".to_owned(), VersionCertainty::Assumed)));
 }
 
 #[test]
@@ -205,10 +205,10 @@ fn what_was_chosen_in_the_editor_comes_behind_the_setting() {
     fake.venv("chosen", "triton-3.7.0");
     let found = |settings, editor| fake.find_with(settings, editor).map(|found| (found.origin, found.triton));
     let of = |origin, version: &str| Some((origin, Some(version.parse().unwrap())));
-    assert_eq!(found(None, Some("../chosen/bin/python")), of(Origin::Editor, "3.7.0"));
-    assert_eq!(found(None, Some("../chosen")), of(Origin::Editor, "3.7.0"));
-    assert_eq!(found(Some("../active"), Some("../chosen")), of(Origin::Settings, "3.6.0"));
-    assert_eq!(found(None, Some("../gone/bin/python")), of(Origin::VirtualEnv, "3.6.0"));
+    assert_eq!(found(None, Some("../chosen/bin/python")), of(InterpreterOrigin::Editor, "3.7.0"));
+    assert_eq!(found(None, Some("../chosen")), of(InterpreterOrigin::Editor, "3.7.0"));
+    assert_eq!(found(Some("../active"), Some("../chosen")), of(InterpreterOrigin::Settings, "3.6.0"));
+    assert_eq!(found(None, Some("../gone/bin/python")), of(InterpreterOrigin::VirtualEnv, "3.6.0"));
 }
 
 #[test]
@@ -217,10 +217,10 @@ fn the_first_with_triton_is_taken() {
     fake.file("work/pkg/kernels.py", "");
     fake.venv("active", "numpy-2.0.0");
     fake.set("VIRTUAL_ENV", fake.path("active"));
-    assert_eq!(fake.found(None), (Origin::VirtualEnv, None), "the first, as long as there is none with it");
+    assert_eq!(fake.found(None), (InterpreterOrigin::VirtualEnv, None), "the first, as long as there is none with it");
     fake.venv("work/.venv", "triton-3.5.0");
-    assert_eq!(fake.found(None), (Origin::Workspace, some("3.5.0")));
-    assert_eq!(fake.found(Some("../active")), (Origin::Settings, None), "the setting is not overruled");
+    assert_eq!(fake.found(None), (InterpreterOrigin::Workspace, some("3.5.0")));
+    assert_eq!(fake.found(Some("../active")), (InterpreterOrigin::Settings, None), "the setting is not overruled");
 }
 
 #[test]
@@ -244,12 +244,12 @@ fn uv_keeps_the_environment_beside_its_lock() {
     let mut fake = Fake::new();
     fake.file("uv.lock", ""); // of a workspace of uv's, of which the editor shows one member
     fake.venv(".venv", "triton-3.5.0");
-    assert_eq!(fake.found(None), (Origin::Uv, some("3.5.0")));
+    assert_eq!(fake.found(None), (InterpreterOrigin::Uv, some("3.5.0")));
     fake.venv("envs/here", "triton-3.6.0");
     fake.set("UV_PROJECT_ENVIRONMENT", "envs/here");
-    assert_eq!(fake.found(None), (Origin::Uv, some("3.6.0")));
+    assert_eq!(fake.found(None), (InterpreterOrigin::Uv, some("3.6.0")));
     fake.set("UV_PROJECT_ENVIRONMENT", fake.path(".venv"));
-    assert_eq!(fake.found(None), (Origin::Uv, some("3.5.0")));
+    assert_eq!(fake.found(None), (InterpreterOrigin::Uv, some("3.5.0")));
 }
 
 #[test]
@@ -258,7 +258,7 @@ fn pdm_notes_the_interpreter() {
     fake.venv("elsewhere", "triton-3.6.0");
     let python = fake.path("elsewhere/bin/python");
     fake.file("work/.pdm-python", &format!("{}\n", python.display()));
-    assert_eq!(fake.found(None), (Origin::Pdm, some("3.6.0")));
+    assert_eq!(fake.found(None), (InterpreterOrigin::Pdm, some("3.6.0")));
 }
 
 #[test]
@@ -278,19 +278,19 @@ fn poetry_keeps_environments_in_its_cache() {
     let default = if cfg!(target_os = "macos") { "home/Library/Caches" } else { "home/.cache" };
     fake.venv(&format!("{default}/pypoetry/virtualenvs/{base}-py3.9"), "triton-3.4.0");
     fake.venv(&format!("{default}/pypoetry/virtualenvs/{base}-py3.12"), "triton-3.5.0");
-    assert_eq!(fake.found(None), (Origin::Poetry, some("3.5.0")), "the newest");
+    assert_eq!(fake.found(None), (InterpreterOrigin::Poetry, some("3.5.0")), "the newest");
     let activated = format!("[{base}]\nminor = '3.9'\npatch = '3.9.2'\n");
     fake.file(&format!("{default}/pypoetry/virtualenvs/envs.toml"), &activated);
-    assert_eq!(fake.found(None), (Origin::Poetry, some("3.4.0")), "the one that was activated");
+    assert_eq!(fake.found(None), (InterpreterOrigin::Poetry, some("3.4.0")), "the one that was activated");
     fake.venv(&format!("cache/virtualenvs/{base}-py3.12"), "triton-3.6.0");
     fake.set("POETRY_CACHE_DIR", fake.path("cache"));
-    assert_eq!(fake.found(None), (Origin::Poetry, some("3.6.0")));
+    assert_eq!(fake.found(None), (InterpreterOrigin::Poetry, some("3.6.0")));
     fake.venv(&format!("cache/more/{base}-py3.12"), "triton-3.7.0");
     fake.file("work/poetry.toml", "[virtualenvs]\npath = '{cache-dir}/more'\n");
-    assert_eq!(fake.found(None), (Origin::Poetry, some("3.7.0")));
+    assert_eq!(fake.found(None), (InterpreterOrigin::Poetry, some("3.7.0")));
     fake.venv(&format!("named/{base}-py3.12"), "triton-3.8.0");
     fake.set("POETRY_VIRTUALENVS_PATH", fake.path("named"));
-    assert_eq!(fake.found(None), (Origin::Poetry, some("3.8.0")));
+    assert_eq!(fake.found(None), (InterpreterOrigin::Poetry, some("3.8.0")));
 }
 
 const POETRY: [(&str, &str, &str); 2] =

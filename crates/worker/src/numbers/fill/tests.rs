@@ -4,17 +4,17 @@ const NORMAL: Spread =
     Spread { mean: 0.0, std: 1.0, low: -6.0, high: 6.0, zeros: 0.0, infinite: 0.0, is_uniform: false };
 
 /// The contents that `make` gives a tensor, in row-major order.
-fn filled(name: &str, placed: &Placed, make: &dyn Fn(&mut Area<'_>, &mut Chance)) -> Vec<f64> {
-    let element = Element::of(name).unwrap();
+fn filled(name: &str, placed: &StorageLayout, make: &dyn Fn(&mut Area<'_>, &mut Rng)) -> Vec<f64> {
+    let element = ElementType::of(name).unwrap();
     let mut bytes = vec![0; usize::try_from(placed.extent()).unwrap() * element.size];
     let mut area = Area::new(&mut bytes, element, placed);
-    make(&mut area, &mut Chance::new(7));
+    make(&mut area, &mut Rng::new(7));
     let places: Vec<usize> = (0..area.count()).map(|number| area.at(number)).collect();
     places.into_iter().map(|at| element.decode(element.read(&bytes, at))).collect()
 }
 
-fn dense(shape: &[i64]) -> Placed {
-    Placed { shape: shape.to_vec(), stride: protocol::sizes::contiguous(shape), offset: 0 }
+fn dense(shape: &[i64]) -> StorageLayout {
+    StorageLayout { shape: shape.to_vec(), stride: protocol::sizes::contiguous(shape), offset: 0 }
 }
 
 #[test]
@@ -43,13 +43,13 @@ fn floats_are_spread_as_asked() {
 
 #[test]
 fn equal_seeds_give_equal_contents_wherever_they_lie() {
-    let whole = Placed { shape: vec![6, 4], stride: vec![4, 1], offset: 0 };
-    let of = |placed: &Placed| filled("float32", placed, &|area, chance| area.normal(&NORMAL, chance));
+    let whole = StorageLayout { shape: vec![6, 4], stride: vec![4, 1], offset: 0 };
+    let of = |placed: &StorageLayout| filled("float32", placed, &|area, chance| area.normal(&NORMAL, chance));
     assert_eq!(of(&whole), of(&whole));
     // A dimension with stride 0 has one element; gaps are left unchanged.
-    assert_eq!(of(&Placed { stride: vec![0, 1], ..whole.clone() }).len(), 4);
-    let element = Element::of("float32").unwrap();
-    let gaps = Placed { stride: vec![8, 2], offset: 1, ..whole };
+    assert_eq!(of(&StorageLayout { stride: vec![0, 1], ..whole.clone() }).len(), 4);
+    let element = ElementType::of("float32").unwrap();
+    let gaps = StorageLayout { stride: vec![8, 2], offset: 1, ..whole };
     let mut bytes = vec![0; 4 * usize::try_from(gaps.extent()).unwrap()];
     Area::new(&mut bytes, element, &gaps).values((1..=24).map(f64::from));
     let all: Vec<f64> = (0..bytes.len() / 4).map(|at| element.decode(element.read(&bytes, 4 * at))).collect();
@@ -120,7 +120,7 @@ fn other_contents_are_what_they_are_called() {
 #[test]
 fn a_jitter_is_one_unit_in_the_last_place() {
     for name in ["float64", "float32", "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2"] {
-        let element = Element::of(name).unwrap();
+        let element = ElementType::of(name).unwrap();
         let odd = [0.0, element.greatest(), f64::NAN, element.least(), element.decode(1), -0.0];
         let plain: Vec<f64> = odd.iter().copied().chain((0..300).map(|at| f64::from(at - 150) / 16.0)).collect();
         let of = |jittered: bool| {

@@ -1,0 +1,357 @@
+//! The arguments that the launches of a file and the configurations of autotuned kernels pass.
+
+use std::collections::{BTreeSet, HashMap};
+
+use model::analysis::constants::integer;
+use model::analysis::host::{HostNames, Hosts, LocalBinding};
+use model::analysis::launches::{ArgumentSource, global, passed};
+use model::analysis::tensors::HostSizes;
+use model::analysis::types::dtype::Dtype;
+use model::kernel::ast::{Call, Expr, ExprKind};
+use model::kernel::{Config, Module, Param};
+
+use super::constant::Constant;
+use super::{Given, Givens, Launching};
+
+/// The greatest number of configurations of a kernel that are used.
+const CONFIGS: usize = 4;
+
+/// The greatest depth to which names and calls are followed.
+const DEEP: usize = 8;
+
+/// The facts about parameters in one launch.
+#[derive(Debug, Default)]
+pub(super) struct LaunchGivens {
+    /// The known types and values of parameters.
+    pub(super) givens: Givens,
+    /// Parameters that get a tensor.
+    pub(super) tensors: BTreeSet<String>,
+    /// Parameters that get a Boolean.
+    pub(super) flags: BTreeSet<String>,
+}
+
+/// The distinct launches of the file.
+pub(super) fn sites(module: &Module, launch: &Launching<'_>) -> Vec<LaunchGivens> {
+    let kernel = launch.kernel;
+    let mut hosts = Hosts::new(module);
+    let mut sites: Vec<LaunchGivens> = Vec::new();
+    for call in module.launches_of(&kernel.name).filter(|call| !call.has_error) {
+        let names = hosts.around(call);
+        let host = Host { module, names: &names, launch };
+        let mut site = LaunchGivens::default();
+        for param in &kernel.params {
+            match passed(call, kernel, &param.name) {
+                ArgumentSource::Argument(value) => host.look(param, value, &mut site),
+                // A configuration or heuristic may give anything else.
+                ArgumentSource::Omitted if !param.constexpr => {
+                    if let Some(given) =
+                        param.default.as_ref().and_then(|default| of_default(module, launch, param, default))
+                    {
+                        site.givens.insert(param.name.clone(), given);
+                    }
+                }
+                ArgumentSource::Omitted | ArgumentSource::Unknown => {}
+            }
+        }
+        if sites.iter().all(|known| known.givens != site.givens) {
+            sites.push(site);
+        }
+    }
+    sites
+}
+
+/// The known parameters, with each of the first configurations and with the defaults of parameters that are set nowhere
+/// else.
+pub(super) fn configured(module: &Module, launch: &Launching<'_>, known: &Givens) -> Vec<Givens> {
+    let kernel = launch.kernel;
+    let configs = kernel.autotune.as_ref().map(|autotune| autotune.configs.as_deref());
+    if kernel.heuristics.is_none() {
+        return vec![known.clone()];
+    }
+    let mut with_configs: Vec<Givens> = match configs {
+        None => vec![known.clone()],
+        // A list of configurations that is built elsewhere may set any parameter.
+        Some(None) => return vec![known.clone()],
+        Some(Some(configs)) => configs.iter().take(CONFIGS).map(|config| with_config(module, known, config)).collect(),
+    };
+    with_configs.iter_mut().for_each(|givens| fill_defaults(module, launch, givens));
+    with_configs
+}
+
+/// Adds the defaults of parameters that are set nowhere else.
+pub(super) fn fill_defaults(module: &Module, launch: &Launching<'_>, givens: &mut Givens) {
+    let Some(heuristics) = &launch.kernel.heuristics else { return };
+    for param in launch.kernel.params.iter().filter(|param| !heuristics.contains(&param.name)) {
+        if let (Some(default), false) = (&param.default, givens.contains_key(&param.name))
+            && let Some(given) = of_default(module, launch, param, default)
+        {
+            givens.insert(param.name.clone(), given);
+        }
+    }
+}
+
+fn with_config(module: &Module, known: &Givens, config: &Config) -> Givens {
+    let mut givens = known.clone();
+    for (name, value) in &config.meta {
+        if let (Some(value), false) = (of_top_level(module, value, &HashMap::new()), givens.contains_key(name)) {
+            givens.insert(name.clone(), Given::Constant(value));
+        }
+    }
+    givens
+}
+
+fn of_default(module: &Module, launch: &Launching<'_>, param: &Param, default: &Expr) -> Option<Given> {
+    let value = of_top_level(module, default, &HashMap::new())?;
+    Some(match value {
+        Constant::Int(value) => return launch.integer(param, value.into(), None),
+        Constant::Bool(_) if !param.constexpr => Given::Type("i1".to_owned(), false),
+        Constant::Float(_) if !param.constexpr => Given::Type("fp32".to_owned(), false),
+        value => Given::Constant(value),
+    })
+}
+
+/// The settings of the first configuration, including one that a comprehension creates.
+pub(super) fn tuned(module: &Module, launch: &Launching<'_>) -> HashMap<String, Constant> {
+    let Some(autotune) = &launch.kernel.autotune else { return HashMap::new() };
+    let none = HashMap::new();
+    if let Some(config) = autotune.configs.iter().flatten().next() {
+        let values = config.meta.iter();
+        return values.filter_map(|(name, value)| Some((name.clone(), of_top_level(module, value, &none)?))).collect();
+    }
+    let decorators = launch.kernel.decorators.iter().filter(|of| of.expr.span == autotune.span);
+    let configs = decorators.filter_map(|decorator| decorator.expr.as_call()?.argument("configs", Some(0))).next();
+    configs.map_or_else(HashMap::new, |configs| first_of(module, configs, 0))
+}
+
+/// The settings of the first of several configurations.
+fn first_of(module: &Module, configs: &Expr, depth: usize) -> HashMap<String, Constant> {
+    let next = |configs: &Expr| if depth > DEEP { HashMap::new() } else { first_of(module, configs, depth + 1) };
+    match &configs.kind {
+        ExprKind::Name(name) => global(module, name).map_or_else(HashMap::new, next),
+        ExprKind::Binary { left, .. } => next(left),
+        ExprKind::IfExp { body, .. } => next(body),
+        ExprKind::List(items) => items.first().map_or_else(HashMap::new, next),
+        ExprKind::Call(call) if call.func.dotted().is_some_and(|path| path.last() == Some(&"list")) => {
+            call.args.first().map_or_else(HashMap::new, |arg| next(&arg.value))
+        }
+        ExprKind::Call(call) => of_config(module, call, &HashMap::new()),
+        ExprKind::Comprehension { element, clauses, .. } => {
+            let mut values = HashMap::new();
+            for (target, iter) in clauses {
+                if let (Some(name), Some(item)) = (target.as_name(), first_item(module, iter))
+                    && let Some(value) = of_top_level(module, item, &values)
+                {
+                    values.insert(name.to_owned(), value);
+                }
+            }
+            element.as_call().map_or_else(HashMap::new, |call| of_config(module, call, &values))
+        }
+        _ => HashMap::new(),
+    }
+}
+
+fn of_config(module: &Module, call: &Call, values: &HashMap<String, Constant>) -> HashMap<String, Constant> {
+    let Some(ExprKind::Dict { items, .. }) = call.argument("kwargs", Some(0)).map(|arg| &arg.kind) else {
+        return HashMap::new();
+    };
+    let pair = |(key, value): &(Expr, Expr)| match &key.kind {
+        ExprKind::Str(name) => Some((name.clone(), of_top_level(module, value, values)?)),
+        _ => None,
+    };
+    items.iter().filter_map(pair).collect()
+}
+
+fn first_item<'a>(module: &'a Module, iter: &'a Expr) -> Option<&'a Expr> {
+    let mut iter = iter;
+    for _ in 0..DEEP {
+        match &iter.kind {
+            ExprKind::Name(name) => iter = global(module, name)?,
+            ExprKind::IfExp { body, .. } => iter = body,
+            ExprKind::Binary { left, .. } => iter = left,
+            ExprKind::List(items) | ExprKind::Tuple(items) => return items.first(),
+            _ => return None,
+        }
+    }
+    None
+}
+
+/// The value of an expression of the top level.
+pub(super) fn of_top_level(module: &Module, expr: &Expr, values: &HashMap<String, Constant>) -> Option<Constant> {
+    let mut expr = expr;
+    for _ in 0..DEEP {
+        match &expr.kind {
+            ExprKind::Name(name) => match values.get(name) {
+                Some(value) => return Some(value.clone()),
+                None => expr = global(module, name)?,
+            },
+            _ => break,
+        }
+    }
+    let named = |name: &str| match values.get(name) {
+        Some(Constant::Int(value)) => Some((*value).into()),
+        _ => integer(global(module, name)?, &|_| None),
+    };
+    Constant::of_expr(expr).or_else(|| Constant::integer(integer(expr, &named)?))
+}
+
+/// Whether the value of an expression is a tensor.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Tensor {
+    /// It may be no tensor.
+    Unknown,
+    /// A tensor with this element type, if known.
+    Of(Option<Dtype>),
+}
+
+struct Host<'n, 'a> {
+    module: &'a Module,
+    names: &'n HostNames<'a>,
+    launch: &'n Launching<'n>,
+}
+
+impl<'a> Host<'_, 'a> {
+    /// Records the argument of a parameter.
+    fn look(&self, param: &Param, value: &'a Expr, site: &mut LaunchGivens) {
+        let name = || param.name.clone();
+        if let Some(given) = self.given(param, value) {
+            site.givens.insert(name(), given);
+            return;
+        }
+        if self.is_truth(value, 0) {
+            site.flags.insert(name());
+        } else if self.tensor(value, 0) != Tensor::Unknown {
+            site.tensors.insert(name());
+        }
+    }
+
+    fn given(&self, param: &Param, value: &'a Expr) -> Option<Given> {
+        let resolved = self.names.resolve(value);
+        let constant = Constant::of_expr(resolved);
+        match constant {
+            Some(Constant::Int(_)) | None => {}
+            Some(Constant::Bool(_)) if !param.constexpr => return Some(Given::Type("i1".to_owned(), false)),
+            Some(Constant::Float(_)) if !param.constexpr => return Some(Given::Type("fp32".to_owned(), false)),
+            Some(Constant::Dtype(_) | Constant::Str(_) | Constant::Dict(_)) if !param.constexpr => return None,
+            Some(value) => return Some(Given::Constant(value)),
+        }
+        if let Some(value) = HostSizes::new(self.module, self.names).integer(value, &|_| None) {
+            return self.launch.integer(param, value, None);
+        }
+        if param.constexpr {
+            return None;
+        }
+        if let Tensor::Of(Some(number)) = self.tensor(value, 0) {
+            return Some(self.launch.pointer(param, number.signature()));
+        }
+        let kind = self.number(value, 0)?;
+        Some(Given::Type(super::annotated(param).unwrap_or_else(|| kind.to_owned()), false))
+    }
+
+    fn is_truth(&self, value: &'a Expr, depth: usize) -> bool {
+        match &self.names.resolve(value).kind {
+            ExprKind::Compare { .. } => true,
+            ExprKind::Unary { op, .. } => op == "not",
+            ExprKind::BoolOp { left, right, .. } if depth < DEEP => {
+                self.is_truth(left, depth + 1) || self.is_truth(right, depth + 1)
+            }
+            _ => false,
+        }
+    }
+
+    /// The type of a run-time number whose value is unknown.
+    fn number(&self, value: &'a Expr, depth: usize) -> Option<&'static str> {
+        if depth > DEEP {
+            return None;
+        }
+        if let Some(LocalBinding::Item(of, _)) = value.as_name().and_then(|name| self.names.binding(name))
+            && is_sizes(self.names.resolve(of))
+        {
+            return Some("i32");
+        }
+        let value = self.names.resolve(value);
+        match &value.kind {
+            ExprKind::Int(_) => Some("i32"),
+            ExprKind::Float(_) => Some("fp32"),
+            ExprKind::Subscript { value, .. } => is_sizes(self.names.resolve(value)).then_some("i32"),
+            ExprKind::Unary { op, operand } if op == "-" => self.number(operand, depth + 1),
+            ExprKind::Binary { op, left, right } => match (op.as_str(), self.number(left, depth + 1)) {
+                ("/", _) => Some("fp32"),
+                ("**", _) => match Constant::of_expr(right) {
+                    Some(Constant::Float(_)) => Some("fp32"),
+                    _ => None,
+                },
+                ("+" | "-" | "*" | "//" | "%", Some(left)) => (self.number(right, depth + 1)? == left).then_some(left),
+                _ => None,
+            },
+            ExprKind::Call(call) => match (&call.func.kind, call.func.dotted()?.last()?) {
+                (ExprKind::Name(_), &"len") => Some("i32"),
+                (ExprKind::Name(_), &"float") => Some("fp32"),
+                (ExprKind::Name(_), &"int") => Some("i32"),
+                (ExprKind::Attribute { .. }, &("numel" | "dim")) if call.args.is_empty() => Some("i32"),
+                (ExprKind::Attribute { .. }, &("size" | "stride")) if call.args.len() == 1 => Some("i32"),
+                (ExprKind::Attribute { value, .. }, &"sqrt") if value.as_name() == Some("math") => Some("fp32"),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    fn tensor(&self, value: &'a Expr, depth: usize) -> Tensor {
+        let value = self.names.resolve(value);
+        let Some(call) = value.as_call().filter(|_| depth <= DEEP) else { return Tensor::Unknown };
+        let ExprKind::Attribute { value: receiver, name, .. } = &call.func.kind else { return Tensor::Unknown };
+        let of = |value: &'a Expr| self.tensor(value, depth + 1);
+        let known = |value: &'a Expr| match of(value) {
+            Tensor::Of(number) => number,
+            Tensor::Unknown => None,
+        };
+        let said = call.argument("dtype", None).map(|dtype| self.dtype(dtype));
+        if receiver.as_name() == Some("torch") {
+            return match name.as_str() {
+                "empty" | "zeros" | "ones" | "rand" | "randn" => Tensor::Of(said.unwrap_or(Some(Dtype::Fp32))),
+                "arange" | "randint" => Tensor::Of(said.unwrap_or(Some(Dtype::Int64))),
+                "full" | "tensor" => Tensor::Of(said.flatten()),
+                name if name.ends_with("_like") => {
+                    Tensor::Of(said.unwrap_or_else(|| call.args.first().and_then(|arg| known(&arg.value))))
+                }
+                _ => Tensor::Unknown,
+            };
+        }
+        let to = |number| Tensor::Of(Some(number));
+        match name.as_str() {
+            "contiguous" | "view" | "reshape" | "transpose" | "permute" | "unsqueeze" | "squeeze" | "clone" | "t"
+            | "flatten" | "detach" | "expand" => Tensor::Of(known(receiver)),
+            "new_empty" | "new_zeros" | "new_ones" | "new_full" => Tensor::Of(said.unwrap_or_else(|| known(receiver))),
+            "to" => {
+                let argument = call.args.iter().find_map(|arg| self.dtype(&arg.value));
+                Tensor::Of(argument)
+            }
+            "float" if call.args.is_empty() => to(Dtype::Fp32),
+            "half" if call.args.is_empty() => to(Dtype::Fp16),
+            "bfloat16" if call.args.is_empty() => to(Dtype::Bf16),
+            "int" if call.args.is_empty() => to(Dtype::Int32),
+            "long" if call.args.is_empty() => to(Dtype::Int64),
+            _ => Tensor::Unknown,
+        }
+    }
+
+    fn dtype(&self, expr: &'a Expr) -> Option<Dtype> {
+        match self.names.resolve(expr).dotted()?.as_slice() {
+            ["torch", name] => Dtype::of_torch(name),
+            _ => None,
+        }
+    }
+}
+
+/// Whether this is `x.shape`, `x.size()` or `x.stride()`.
+fn is_sizes(expr: &Expr) -> bool {
+    match &expr.kind {
+        ExprKind::Attribute { name, .. } => name == "shape",
+        ExprKind::Call(call) if call.args.is_empty() => {
+            matches!(&call.func.kind, ExprKind::Attribute { name, .. } if name == "size" || name == "stride")
+        }
+        ExprKind::Subscript { value, .. } => is_sizes(value),
+        ExprKind::Tuple(items) => items.iter().all(is_sizes),
+        _ => false,
+    }
+}

@@ -1,0 +1,131 @@
+//! What places stand in, so that they are found again when something else moves or grows.
+
+use super::{Kernel, Module, ShiftSpans};
+use crate::syntax::Span;
+
+/// The kernels and globals in which the places of a [`Fact`](super::Fact) stand, each with its span when the fact was
+/// found.
+#[derive(Debug)]
+pub struct FactAnchors {
+    /// `None` when a place stands in nothing that can be found again.
+    known: Option<Vec<(Home, Span)>>,
+}
+
+#[derive(Debug, PartialEq)]
+enum Home {
+    /// The kernel that the fact is of.
+    Own,
+    /// The only kernel of this name.
+    Kernel(String),
+    /// The only global of this name. Its number would not do: a global that the kernel does not name may come before it.
+    Global(String),
+}
+
+/// How far what stood in some spans has moved.
+#[derive(Debug)]
+pub struct SpanMoves(Vec<(Span, isize)>);
+
+impl FactAnchors {
+    /// Of no place yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self { known: Some(Vec::new()) }
+    }
+
+    /// Of a fact that cannot be kept.
+    #[must_use]
+    pub fn lost() -> Self {
+        Self { known: None }
+    }
+
+    /// Adds that of a place in a fact of `kernel`.
+    pub fn add(&mut self, module: &Module, kernel: &Kernel, place: Span) {
+        let Some(known) = &mut self.known else { return };
+        if known.iter().any(|(_, home)| home.contains(place)) {
+            return;
+        }
+        match Home::of(module, kernel, place) {
+            Some(home) => known.push(home),
+            None => self.known = None,
+        }
+    }
+
+    /// Whether all places are found again.
+    #[must_use]
+    pub fn are_known(&self) -> bool {
+        self.known.is_some()
+    }
+
+    /// Whether all places stand in the kernel that the fact is of.
+    #[must_use]
+    pub fn are_own(&self) -> bool {
+        self.known.as_ref().is_some_and(|known| known.iter().all(|(home, _)| *home == Home::Own))
+    }
+
+    /// The distance that each item has moved. `None` when an item was removed, changed its length or was not known.
+    #[must_use]
+    pub fn span_moves(&self, module: &Module, kernel: &Kernel) -> Option<SpanMoves> {
+        let known = self.known.as_ref()?;
+        let mut moves = Vec::with_capacity(known.len());
+        for (home, then) in known {
+            let now = home.span(module, kernel).filter(|now| now.end - now.start == then.end - then.start)?;
+            moves.push((*then, now.start.wrapping_sub(then.start).cast_signed()));
+        }
+        Some(SpanMoves(moves))
+    }
+}
+
+impl Default for FactAnchors {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Home {
+    fn of(module: &Module, kernel: &Kernel, place: Span) -> Option<(Self, Span)> {
+        if kernel.span.contains(place) {
+            return Some((Self::Own, kernel.span));
+        }
+        if let Some(other) = module.kernels.iter().find(|other| other.span.contains(place)) {
+            let home = Self::Kernel(other.name.clone());
+            return (home.span(module, kernel)? == other.span).then_some((home, other.span));
+        }
+        let global = module.globals.iter().find(|global| global.span.contains(place))?;
+        let home = Self::Global(global.name.clone());
+        (home.span(module, kernel)? == global.span).then_some((home, global.span))
+    }
+
+    fn span(&self, module: &Module, kernel: &Kernel) -> Option<Span> {
+        match self {
+            Self::Own => Some(kernel.span),
+            Self::Kernel(name) => only(module.kernels.iter().filter(|other| other.name == *name)).map(|it| it.span),
+            Self::Global(name) => only(module.globals.iter().filter(|other| other.name == *name)).map(|it| it.span),
+        }
+    }
+}
+
+/// The item of an iterator that has one only.
+fn only<T>(mut all: impl Iterator<Item = T>) -> Option<T> {
+    all.next().filter(|_| all.next().is_none())
+}
+
+impl SpanMoves {
+    /// Whether everything is where it was.
+    #[must_use]
+    pub fn are_none(&self) -> bool {
+        self.0.iter().all(|(_, by)| *by == 0)
+    }
+
+    /// Moves one place.
+    pub fn apply(&self, place: &mut Span) {
+        let by = self.0.iter().find(|(then, _)| then.contains(*place)).map_or(0, |(_, by)| *by);
+        place.shift(by);
+    }
+}
+
+/// All by the same, as [`Fact`](super::Fact)s are moved with their kernel.
+impl ShiftSpans for FactAnchors {
+    fn shift(&mut self, by: isize) {
+        self.known.iter_mut().flatten().for_each(|(_, span)| span.shift(by));
+    }
+}

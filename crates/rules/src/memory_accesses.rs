@@ -1,0 +1,205 @@
+//! Helpers of the rules about memory accesses.
+
+use std::collections::HashSet;
+
+use model::analysis::grid::{Extent, extents, is_passed};
+use model::analysis::host::{HostNames, Hosts};
+use model::analysis::types::KernelAnalysis;
+use model::analysis::types::access::{AccessKind, Mask, MemoryAccess};
+use model::analysis::types::index::{Atom, Index, IndexComparison, MaskGuard, Poly};
+use model::kernel::ast::{Call, walk_expressions};
+use model::kernel::{Kernel, Launch};
+use model::syntax::Span;
+
+use super::diagnostic::Diagnostic;
+use super::engine::{Findings, RuleContext};
+
+/// The kernels without syntax errors, with the facts of each.
+pub(super) fn kernels<'c>(context: &'c RuleContext<'_>) -> impl Iterator<Item = (&'c Kernel, &'c KernelAnalysis)> {
+    let facts = context.facts().iter().map(AsRef::as_ref);
+    context.module.kernels.iter().zip(facts).filter(|(kernel, _)| !kernel.has_error)
+}
+
+/// Reports the findings of `look` in the accesses of all kernels, at most one per span. Files for other compilers are
+/// skipped.
+pub(super) fn report(
+    context: &RuleContext<'_>,
+    findings: &mut Findings<'_>,
+    look: impl Fn(&Kernel, &KernelAnalysis, &MemoryAccess) -> Option<Diagnostic>,
+) {
+    let mut seen = HashSet::new();
+    for (kernel, facts) in kernels(context) {
+        for access in &facts.accesses {
+            if !seen.contains(&access.span)
+                && let Some(found) = look(kernel, facts, access)
+                && !context.is_for_other_compiler()
+            {
+                seen.insert(access.span);
+                findings.push(found);
+            }
+        }
+    }
+}
+
+/// The call with exactly this span.
+pub(super) fn call_at<'c>(context: &RuleContext<'c>, span: Span) -> Option<&'c Call> {
+    let kernel = kernel_around(context, span)?;
+    let mut found = None;
+    walk_expressions(&kernel.body, &mut |expr| {
+        if expr.span == span {
+            found = found.or(expr.as_call());
+        }
+    });
+    found
+}
+
+/// Whether each program executes an access, whatever the parameters are. Loops are assumed to run at least once.
+pub(super) fn is_certain(access: &MemoryAccess) -> bool {
+    access.branches == 0 && !access.is_uncertain && !access.is_after_return
+}
+
+/// The index of an access, where it is known and the access is not through a block pointer.
+pub(super) fn index(access: &MemoryAccess) -> Option<&Index> {
+    if access.is_block_pointer {
+        return None;
+    }
+    access.pointer.about.index()
+}
+
+/// The guard of a masked access, when all of its conditions are known.
+pub(super) fn guard(access: &MemoryAccess) -> Option<&MaskGuard> {
+    match &access.mask {
+        Mask::Tile(tile) => tile.about.guard().filter(|guard| !guard.is_partial),
+        _ => None,
+    }
+}
+
+/// The value of a polynomial in program 0, in the first lanes and the first iteration of each loop.
+pub(super) fn at_first(facts: &KernelAnalysis, poly: &Poly) -> Option<i128> {
+    fn first(facts: &KernelAnalysis, poly: &Poly, depth: u32) -> Option<i128> {
+        poly.value(&|atom| match atom {
+            Atom::Program(_) => Some(0),
+            Atom::Lane(lane) => facts.lanes.get(*lane as usize)?.start,
+            Atom::Loop(id) if depth < 4 => first(facts, facts.loops.get(*id as usize)?.start.as_ref()?, depth + 1),
+            _ => None,
+        })
+    }
+    first(facts, poly, 0)
+}
+
+/// The axis of the grid whose programs are as far apart along `lane` as the lane is long, so that each has a tile of
+/// its own.
+pub(super) fn tiled_by(facts: &KernelAnalysis, poly: &Poly, lane: u32) -> Option<u8> {
+    let step = poly.factor_of(&Atom::Lane(lane))?;
+    let size = Poly::of_dim(&facts.lanes.get(lane as usize)?.size)?;
+    if size == Poly::number(1) {
+        return None;
+    }
+    let tile = step.times(&size)?;
+    (0..3).find(|axis| {
+        poly.factor_of(&Atom::Program(*axis)).is_some_and(|factor| factor == tile && factor != Poly::default())
+    })
+}
+
+/// The global index of a lane: `program·size + lane`.
+pub(super) fn global(facts: &KernelAnalysis, axis: u8, lane: u32) -> Option<Poly> {
+    let size = Poly::of_dim(&facts.lanes.get(lane as usize)?.size)?;
+    Poly::atom(Atom::Program(axis)).times(&size)?.plus(&Poly::atom(Atom::Lane(lane)), 1)
+}
+
+/// The two sides of an upper bound, the smaller first: of `left < right`, or of `right > left`.
+pub(super) fn upper_bound(condition: &IndexComparison) -> Option<(&Poly, &Poly)> {
+    match condition.op.as_ref() {
+        "<" => Some((&condition.left, &condition.right)),
+        ">" => Some((&condition.right, &condition.left)),
+        _ => None,
+    }
+}
+
+/// The span of the grid of a launch of `kernel` that starts along `axis` enough programs to cover the parameter `size`
+/// with tiles of `block`, a parameter or number; `None` where no launch does.
+pub(super) fn covers(context: &RuleContext<'_>, kernel: &Kernel, axis: u8, size: &str, block: &Poly) -> Option<Span> {
+    let mut hosts = Hosts::new(context.module);
+    let mut launches = context.module.launches_of(&kernel.name);
+    launches.find_map(|launch| covers_in(&hosts.around(launch), launch, kernel, axis, size, block))
+}
+
+/// The same for one launch.
+pub(super) fn covers_in<'a>(
+    names: &HostNames<'a>,
+    launch: &'a Launch,
+    kernel: &Kernel,
+    axis: u8,
+    size: &str,
+    block: &Poly,
+) -> Option<Span> {
+    let extents = extents(names, launch)?;
+    let Extent::Tiles { size: covered, block: by } = extents.get(usize::from(axis))? else { return None };
+    let same_block = match (block.as_param(), block.as_number()) {
+        (Some(name), _) => is_passed(names, launch, kernel, name, by),
+        (_, Some(number)) => {
+            names.integer(by) == Some(number)
+                || kernel
+                    .params
+                    .iter()
+                    .any(|param| param.constexpr && is_passed(names, launch, kernel, &param.name, by))
+        }
+        _ => false,
+    };
+    (same_block && is_passed(names, launch, kernel, size, covered)).then_some(launch.grid.span)
+}
+
+/// The verb for an access in a message: "reads", "writes" or "updates".
+pub(super) fn verb(access: &MemoryAccess) -> &'static str {
+    match access.kind {
+        AccessKind::Load => "reads",
+        AccessKind::Store => "writes",
+        AccessKind::Atomic => "updates",
+    }
+}
+
+/// The line in which `span` begins, counted from 1.
+pub(super) fn line(context: &RuleContext<'_>, span: Span) -> usize {
+    context.line_of(span)
+}
+
+/// The lanes that conditions compare.
+pub(super) fn lanes_of<'g>(conditions: impl IntoIterator<Item = &'g IndexComparison>) -> Vec<u32> {
+    let mut lanes = Vec::new();
+    for condition in conditions {
+        for (atoms, _) in condition.left.terms.iter().chain(&condition.right.terms) {
+            for atom in atoms {
+                if let Atom::Lane(lane) = atom
+                    && !lanes.contains(lane)
+                {
+                    lanes.push(*lane);
+                }
+            }
+        }
+    }
+    lanes.sort_unstable();
+    lanes
+}
+
+/// The lanes along which an index varies.
+pub(super) fn lanes_in(index: &Index) -> Vec<u32> {
+    let mut lanes: Vec<u32> = index.axes.iter().flatten().copied().collect();
+    lanes.sort_unstable();
+    lanes.dedup();
+    lanes
+}
+
+/// Whether the value of a polynomial may differ between programs.
+pub(super) fn depends_on_program(poly: &Poly) -> bool {
+    poly.any(|atom| match atom {
+        Atom::Program(_) | Atom::Loop(_) | Atom::Other(_) => true,
+        Atom::Param(name) => name.contains("program_id") || name.contains("loop") || name.contains("other"),
+        Atom::Programs(_) | Atom::Lane(_) => false,
+    })
+}
+
+/// The kernel whose definition holds `span`.
+pub(super) fn kernel_around<'c>(context: &RuleContext<'c>, span: Span) -> Option<&'c Kernel> {
+    let kernels = context.module.kernels.iter();
+    kernels.rev().find(|kernel| kernel.def_span.start <= span.start && span.end <= kernel.def_span.end)
+}

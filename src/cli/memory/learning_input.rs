@@ -1,0 +1,180 @@
+//! What the store holds for learning: so much of it as is compared, however much there is.
+
+use std::collections::{BTreeMap, HashMap};
+
+use learn::{ErrorSignature, KernelProgram, Oracle, Parsed};
+use model::api::TritonTarget;
+use model::syntax::Span;
+use rules::learned::{LearnedRule, LearnedRules, Pattern};
+use store::{RefusedKernel, Store, StoreError};
+
+/// So many of the most frequent signatures are looked at.
+const SIGNATURES: usize = 500;
+/// Of each of them so many failures, the newest.
+const EACH: usize = 20;
+/// At once so many signatures are learned from; the others have their turn the next time.
+const AT_ONCE: usize = 20;
+/// So many kernels that compile are compared at each step, the newest; a rule must let all of them pass in the end.
+const SOUND: usize = 2_000;
+
+/// The failures of a release, not more than are compared.
+///
+/// # Errors
+/// What SQLite says.
+pub(super) fn failures(store: &Store, release: &str) -> Result<Vec<learn::CompileFailure>, StoreError> {
+    let mut found = Vec::new();
+    for (signature, _) in store.failure_signatures()?.into_iter().take(SIGNATURES) {
+        let newest = store.newest_failures(&signature, release, EACH)?;
+        found.extend(newest.into_iter().rev().map(taught));
+    }
+    Ok(found)
+}
+
+/// The kernels of a release that compile, not more than are compared at each step.
+///
+/// # Errors
+/// What SQLite says.
+pub(super) fn sound(store: &Store, release: &str) -> Result<Vec<Parsed>, StoreError> {
+    let mut found = Vec::new();
+    store.each_accepted(&mut |kernel| {
+        if kernel.triton == release && found.len() < SOUND {
+            found.push(Parsed::new(&kernel.text));
+        }
+    })?;
+    Ok(found)
+}
+
+/// What there is to learn from.
+pub(super) struct UnexplainedFailures {
+    /// The failures, of some signatures.
+    pub(super) failures: Vec<learn::CompileFailure>,
+    /// These signatures, with how many failures are compared of each.
+    pub(super) signatures: Vec<(String, u64)>,
+    /// How many signatures have their turn the next time.
+    pub(super) left: usize,
+    /// How many failures a proven rule flags.
+    pub(super) known: usize,
+}
+
+/// The failures that no proven rule flags, of the signatures of which there are most; those that were looked at before, when there were as
+/// many, come last.
+pub(super) fn unexplained(
+    oracle: &Oracle,
+    memory: &LearnedRules,
+    failures: Vec<learn::CompileFailure>,
+    target: TritonTarget,
+    looked_at: &HashMap<String, u64>,
+) -> UnexplainedFailures {
+    let explained =
+        oracle.parallel(&failures, |_, failure| Parsed::new(&failure.program.text).is_refused_by(memory, target));
+    let known = explained.iter().filter(|is_explained| **is_explained).count();
+    let mut by_signature: BTreeMap<ErrorSignature, Vec<learn::CompileFailure>> = BTreeMap::new();
+    for (failure, _) in failures.into_iter().zip(explained).filter(|(_, is_explained)| !is_explained) {
+        by_signature.entry(ErrorSignature::of(&failure.failing)).or_default().push(failure);
+    }
+    let groups = by_signature.into_iter().map(|(signature, group)| (named(&signature), group)).collect();
+    let (taken, left) = turns(groups, looked_at, |group| group.len() as u64, AT_ONCE);
+    let signatures = taken.iter().map(|(name, group)| (name.clone(), group.len() as u64)).collect();
+    let failures = taken.into_iter().flat_map(|(_, group)| group).collect();
+    UnexplainedFailures { failures, signatures, left, known }
+}
+
+/// What the store calls a signature.
+pub(super) fn named(signature: &ErrorSignature) -> String {
+    format!("{}: {}", signature.kind, signature.template)
+}
+
+/// Whose turn it is, the largest first, and how many new ones have theirs the next time: those of which there are no more than when they
+/// were looked at come last.
+fn turns<T>(
+    groups: Vec<(String, T)>,
+    looked_at: &HashMap<String, u64>,
+    size: impl Fn(&T) -> u64,
+    count: usize,
+) -> (Vec<(String, T)>, usize) {
+    let is_new = |(name, group): &(String, T)| looked_at.get(name).is_none_or(|then| *then < size(group));
+    let (mut new, mut old): (Vec<_>, Vec<_>) = groups.into_iter().partition(is_new);
+    let left = new.len().saturating_sub(count);
+    for groups in [&mut new, &mut old] {
+        groups.sort_by_key(|(_, group)| std::cmp::Reverse(size(group)));
+    }
+    (new.into_iter().chain(old).take(count).collect(), left)
+}
+
+/// The rules that flag none of all the kernels that compile.
+///
+/// # Errors
+/// What SQLite says.
+pub(super) fn undisproved(
+    store: &Store,
+    release: &str,
+    target: TritonTarget,
+    rules: Vec<LearnedRule>,
+) -> Result<Vec<LearnedRule>, StoreError> {
+    let mut left: Vec<(LearnedRule, Pattern)> = rules
+        .into_iter()
+        .filter_map(|rule| Pattern::compile(&rule.pattern).ok().map(|pattern| (rule, pattern)))
+        .collect();
+    store.each_accepted(&mut |kernel| {
+        if kernel.triton == release && !left.is_empty() {
+            let parsed = Parsed::new(&kernel.text);
+            let context = parsed.context(target);
+            left.retain(|(_, pattern)| pattern.matches(&context).is_empty());
+        }
+    })?;
+    Ok(left.into_iter().map(|(rule, _)| rule).collect())
+}
+
+fn taught(failure: RefusedKernel) -> learn::CompileFailure {
+    learn::CompileFailure {
+        origin: format!("{} {}", failure.source, failure.kernel),
+        passing: failure.nearest_passing.map(|text| KernelProgram::new(text, failure.kernel.clone())),
+        program: KernelProgram::new(failure.text, failure.kernel),
+        failing: learn::Failing {
+            kind: failure.error.kind,
+            message: failure.error.message,
+            span: failure.place.map(|(start, end)| Span::new(start, end)),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rules::learned::TritonError;
+
+    #[test]
+    fn of_many_failures_the_newest_of_each_signature_are_compared() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut store = Store::of_user(folder.path()).unwrap();
+        let failure = |number: usize, message: &str| RefusedKernel {
+            text: format!("# {number}\n"),
+            kernel: "k".to_owned(),
+            error: TritonError { kind: "NameError".to_owned(), message: message.to_owned() },
+            triton: if number.is_multiple_of(2) { "3.6.0" } else { "3.5.1" }.to_owned(),
+            ..RefusedKernel::default()
+        };
+        let many: Vec<RefusedKernel> = (0..4 * EACH).map(|number| failure(number, "x is not defined")).collect();
+        store.keep_failures(&many).unwrap();
+        store.keep_failures(&[failure(1000, "something else"), failure(1001, "something else")]).unwrap();
+        let found = failures(&store, "3.6.0").unwrap();
+        let texts: Vec<&str> = found.iter().map(|failure| failure.program.text.as_str()).collect();
+        assert_eq!(texts.len(), EACH + 1);
+        let newest = format!("# {}\n", 4 * EACH - 2);
+        assert!(texts.contains(&newest.as_str()) && texts.contains(&"# 1000\n") && !texts.contains(&"# 0\n"));
+    }
+
+    #[test]
+    fn what_was_looked_at_comes_last_unless_there_is_more_of_it() {
+        let groups = |counts: &[(&str, u64)]| -> Vec<(String, u64)> {
+            counts.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect()
+        };
+        let all = groups(&[("a", 9), ("b", 7), ("c", 5), ("d", 3)]);
+        let none = HashMap::new();
+        assert_eq!(turns(all.clone(), &none, |count| *count, 2), (groups(&[("a", 9), ("b", 7)]), 2));
+        let before = HashMap::from([("a".to_owned(), 9), ("b".to_owned(), 7)]);
+        assert_eq!(turns(all.clone(), &before, |count| *count, 3), (groups(&[("c", 5), ("d", 3), ("a", 9)]), 0));
+        let fewer = HashMap::from([("a".to_owned(), 8), ("b".to_owned(), 7)]);
+        assert_eq!(turns(all, &fewer, |count| *count, 1), (groups(&[("a", 9)]), 2));
+    }
+}
