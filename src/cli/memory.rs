@@ -2,7 +2,6 @@
 
 mod import;
 mod learn;
-mod learning_input;
 mod prove;
 
 use ::learn::SkillMemory as _;

@@ -25,6 +25,7 @@ mod prove;
 mod reduce;
 mod rule_assessment;
 mod rule_text;
+pub mod stored_evidence;
 mod surrounding;
 mod suspects;
 pub mod synthesize;

@@ -17,7 +17,7 @@ use model::api::TritonTarget;
 use rules::learned::{LearnedRule, RuleOrigin};
 use store::{Accepted, RefusedKernel, Store};
 
-use super::learning_input;
+use ::learn::stored_evidence;
 
 /// So many kernels are made up that learned rules must let pass.
 const TASKS: usize = 200;
@@ -68,12 +68,12 @@ pub(super) fn run(store: &mut Store, args: &LearnArgs, out: &mut impl Write) -> 
         tracing::debug!(seconds, asked, "learning: {what}");
     };
     let (failures, mut sound) =
-        (learning_input::failures(store, oracle.release())?, learning_input::sound(store, oracle.release())?);
+        (stored_evidence::failures(store, oracle.release())?, stored_evidence::sound(store, oracle.release())?);
     let count = failures.len();
     passed("read");
     let looked_at = store.learned_counts(oracle.release())?;
-    let found = learning_input::unexplained(&oracle, &store.memory()?, failures, target, &looked_at);
-    let learning_input::UnexplainedFailures { failures, mut signatures, mut left, known } = found;
+    let found = stored_evidence::unexplained(&oracle, &store.memory()?, failures, target, &looked_at);
+    let stored_evidence::UnexplainedFailures { failures, mut signatures, mut left, known } = found;
     passed("divided");
     let unasked = made_up(&oracle, &failures, target, args.seed);
     passed("counter-examples made");
@@ -82,7 +82,7 @@ pub(super) fn run(store: &mut Store, args: &LearnArgs, out: &mut impl Write) -> 
     let all_sound = CompilingPrograms { known: &sound, unasked: &unasked };
     let lessons = learn(&oracle, &failures, all_sound, target, args.seed, &going);
     passed("learned");
-    signatures.retain(|(name, _)| !lessons.left.iter().any(|one| learning_input::named(one) == *name));
+    signatures.retain(|(name, _)| !lessons.left.iter().any(|one| stored_evidence::named(one) == *name));
     left += lessons.left.len();
     sound.extend(lessons.counter.iter().map(|program| Parsed::new(&program.text)));
     let mut found = merged(&oracle, lessons.learned, &failures, target);
@@ -100,7 +100,7 @@ pub(super) fn run(store: &mut Store, args: &LearnArgs, out: &mut impl Write) -> 
     };
     let rules: Vec<LearnedRule> = court.rules(&found, &failures, 1);
     passed("proven");
-    let rules = learning_input::undisproved(store, oracle.release(), target, rules)?;
+    let rules = stored_evidence::undisproved(store, oracle.release(), target, rules)?;
     passed("held against what compiles");
     let codes = store.add_rules(&rules)?;
     store.set_learned_counts(oracle.release(), &signatures)?;

@@ -10,8 +10,8 @@ use model::api::{TritonTarget, Version};
 use rules::learned::{LearnedRule, Releases, RuleState};
 use store::Store;
 
-use super::learning_input;
 use crate::cli::FOUND;
+use ::learn::stored_evidence;
 
 /// Made-up tasks, and changes of each, that rules are tried on beside what the store holds.
 const TASKS: usize = 48;
@@ -41,11 +41,11 @@ pub(super) fn run(store: &mut Store, args: &ProveArgs, out: &mut impl Write) -> 
     let oracle = Oracle::start(args.python.clone(), jobs)?;
     let version: Version = oracle.release().parse()?;
     let (mut failures, mut sound) =
-        (learning_input::failures(store, oracle.release())?, learning_input::sound(store, oracle.release())?);
+        (stored_evidence::failures(store, oracle.release())?, stored_evidence::sound(store, oracle.release())?);
     let made = gather(&oracle, TASKS, CHANGES, SEED);
     failures.extend(made.failures);
     sound.extend(made.passing.iter().map(|program| Parsed::new(&program.text)));
-    let undisproved = learning_input::undisproved(store, oracle.release(), TritonTarget::of(version), rules.clone())?;
+    let undisproved = stored_evidence::undisproved(store, oracle.release(), TritonTarget::of(version), rules.clone())?;
     let evidence = Evidence { failures: &failures, sound: &sound, target: TritonTarget::of(version) };
     let judgements = oracle.parallel(&rules, |asker, rule| judged(asker, rule, evidence));
     let mut is_sound = true;

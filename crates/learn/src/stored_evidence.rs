@@ -2,11 +2,15 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use learn::{ErrorSignature, KernelProgram, Oracle, Parsed};
 use model::api::TritonTarget;
 use model::syntax::Span;
 use rules::learned::{LearnedRule, LearnedRules, Pattern};
 use store::{RefusedKernel, Store, StoreError};
+
+use super::failure::{CompileFailure, ErrorSignature};
+use super::oracle::{Failing, Oracle};
+use super::parsed_files::Parsed;
+use super::program::KernelProgram;
 
 /// So many of the most frequent signatures are looked at.
 const SIGNATURES: usize = 500;
@@ -21,7 +25,7 @@ const SOUND: usize = 2_000;
 ///
 /// # Errors
 /// What SQLite says.
-pub(super) fn failures(store: &Store, release: &str) -> Result<Vec<learn::CompileFailure>, StoreError> {
+pub fn failures(store: &Store, release: &str) -> Result<Vec<CompileFailure>, StoreError> {
     let mut found = Vec::new();
     for (signature, _) in store.failure_signatures()?.into_iter().take(SIGNATURES) {
         let newest = store.newest_failures(&signature, release, EACH)?;
@@ -34,7 +38,7 @@ pub(super) fn failures(store: &Store, release: &str) -> Result<Vec<learn::Compil
 ///
 /// # Errors
 /// What SQLite says.
-pub(super) fn sound(store: &Store, release: &str) -> Result<Vec<Parsed>, StoreError> {
+pub fn sound(store: &Store, release: &str) -> Result<Vec<Parsed>, StoreError> {
     let mut found = Vec::new();
     store.each_accepted(&mut |kernel| {
         if kernel.triton == release && found.len() < SOUND {
@@ -45,30 +49,30 @@ pub(super) fn sound(store: &Store, release: &str) -> Result<Vec<Parsed>, StoreEr
 }
 
 /// What there is to learn from.
-pub(super) struct UnexplainedFailures {
+pub struct UnexplainedFailures {
     /// The failures, of some signatures.
-    pub(super) failures: Vec<learn::CompileFailure>,
+    pub failures: Vec<CompileFailure>,
     /// These signatures, with how many failures are compared of each.
-    pub(super) signatures: Vec<(String, u64)>,
+    pub signatures: Vec<(String, u64)>,
     /// How many signatures have their turn the next time.
-    pub(super) left: usize,
+    pub left: usize,
     /// How many failures a proven rule flags.
-    pub(super) known: usize,
+    pub known: usize,
 }
 
 /// The failures that no proven rule flags, of the signatures of which there are most; those that were looked at before, when there were as
 /// many, come last.
-pub(super) fn unexplained(
+pub fn unexplained(
     oracle: &Oracle,
     memory: &LearnedRules,
-    failures: Vec<learn::CompileFailure>,
+    failures: Vec<CompileFailure>,
     target: TritonTarget,
     looked_at: &HashMap<String, u64>,
 ) -> UnexplainedFailures {
     let explained =
         oracle.parallel(&failures, |_, failure| Parsed::new(&failure.program.text).is_refused_by(memory, target));
     let known = explained.iter().filter(|is_explained| **is_explained).count();
-    let mut by_signature: BTreeMap<ErrorSignature, Vec<learn::CompileFailure>> = BTreeMap::new();
+    let mut by_signature: BTreeMap<ErrorSignature, Vec<CompileFailure>> = BTreeMap::new();
     for (failure, _) in failures.into_iter().zip(explained).filter(|(_, is_explained)| !is_explained) {
         by_signature.entry(ErrorSignature::of(&failure.failing)).or_default().push(failure);
     }
@@ -80,7 +84,7 @@ pub(super) fn unexplained(
 }
 
 /// What the store calls a signature.
-pub(super) fn named(signature: &ErrorSignature) -> String {
+pub fn named(signature: &ErrorSignature) -> String {
     format!("{}: {}", signature.kind, signature.template)
 }
 
@@ -105,7 +109,7 @@ fn turns<T>(
 ///
 /// # Errors
 /// What SQLite says.
-pub(super) fn undisproved(
+pub fn undisproved(
     store: &Store,
     release: &str,
     target: TritonTarget,
@@ -125,12 +129,12 @@ pub(super) fn undisproved(
     Ok(left.into_iter().map(|(rule, _)| rule).collect())
 }
 
-fn taught(failure: RefusedKernel) -> learn::CompileFailure {
-    learn::CompileFailure {
+fn taught(failure: RefusedKernel) -> CompileFailure {
+    CompileFailure {
         origin: format!("{} {}", failure.source, failure.kernel),
         passing: failure.nearest_passing.map(|text| KernelProgram::new(text, failure.kernel.clone())),
         program: KernelProgram::new(failure.text, failure.kernel),
-        failing: learn::Failing {
+        failing: Failing {
             kind: failure.error.kind,
             message: failure.error.message,
             span: failure.place.map(|(start, end)| Span::new(start, end)),
