@@ -1,25 +1,17 @@
 //! `warpsmith adapt`: makes kernels up, looks where they fail, and learns rules of that.
 
-use learn::SkillMemory as _;
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Instant;
 
-use anyhow::Context as _;
-
-use base::clock;
 use learn::{
-    CompilingPrograms, ExperimentResult, Oracle, Parsed, ProofContext, ProofResult, experiment, gather, learn, merged,
-    programs, published, spelled, sweep,
+    ExperimentResult, GatheredLearning, LearnedFromGathered, LearningStage, Oracle, SkillMemory as _, experiment,
+    gather, learn_from_gathered, save_rules,
 };
-use model::api::TritonTarget;
-use rules::learned::{LearnedRule, Patterns, RuleOrigin, write};
+use rules::learned::{Patterns, write};
 use runtime::python::state_folder;
 use store::Store;
-
-/// So many programs of each kind show what compiles of all that Triton offers.
-const SWEPT: usize = 40;
 
 /// Arguments of `adapt`.
 #[derive(Debug, clap::Args)]
@@ -77,53 +69,22 @@ pub(super) fn run(args: &AdaptArgs, out: &mut impl Write) -> anyhow::Result<Exit
         gathered.failures.len(),
         gathered.unknown
     )?;
-    let target = TritonTarget::of(oracle.release().parse()?);
-    let mut sound: Vec<Parsed> = gathered.passing.iter().map(|program| Parsed::new(&program.text)).collect();
-    // What says with what it can be lowered is asked; the rest is taken to compile.
-    let (programs, published) = programs(published(&args.sound));
-    let mut swept = sweep(target.table, SWEPT, args.seed);
-    swept.extend(spelled());
-    for asked in [&programs, &swept] {
-        sound.extend(oracle.accepted(asked));
-    }
-    said("swept");
-    let known = CompilingPrograms { known: &sound, unasked: &[] };
-    let lessons = learn(&oracle, &gathered.failures, known, target, args.seed, &|| true);
-    said("learned");
-    sound.extend(lessons.counter.iter().map(|program| Parsed::new(&program.text)));
-    let found = lessons.learned.len();
-    let learned = merged(&oracle, lessons.learned, &gathered.failures, target);
-    said("merged");
-    let today = args.day.clone().unwrap_or_else(|| clock::day(clock::now().as_secs()));
-    let court = ProofContext {
-        oracle: &oracle,
-        others: &others,
-        sound: CompilingPrograms { known: &sound, unasked: &[] },
-        programs: &programs,
-        published: &published,
-        today,
-        origin: RuleOrigin::Synthesised(args.seed),
-    };
-    let proofs = court.prove(&learned, &gathered.failures, 1);
-    said("proven");
-    let mut rules: Vec<LearnedRule> = Vec::new();
-    for (proof, one) in proofs.into_iter().zip(&learned) {
-        match proof {
-            ProofResult::Rule(rule) => rules.push(*rule),
-            ProofResult::Refuted(why) => writeln!(out, "refuted: {}{why}\n", one.query)?,
-        }
+    let settings = GatheredLearning { seed: args.seed, sound: &args.sound, day: args.day.clone() };
+    let report = |stage: LearningStage| said(stage.name());
+    let learned = learn_from_gathered(&oracle, &others, &gathered, &settings, &report)?;
+    let LearnedFromGathered { rules, refuted, found, merged, sound } = learned;
+    for one in &refuted {
+        writeln!(out, "refuted: {}{}\n", one.query, one.why)?;
     }
     let asked: usize = std::iter::once(&oracle).chain(&others).map(Oracle::asked).sum();
     let covered = rules.iter().filter(|rule| !rule.covered_by.is_empty()).count();
     writeln!(
         out,
-        "{found} patterns, {} without those that say the same, {} rules proven ({covered} of them say what built-in rules say); {} files are known to compile; {asked} programs lowered",
-        learned.len(),
+        "{found} patterns, {merged} without those that say the same, {} rules proven ({covered} of them say what built-in rules say); {sound} files are known to compile; {asked} programs lowered",
         rules.len(),
-        sound.len() + published.len(),
     )?;
     match &args.out {
-        Some(folder) => save(folder, &rules)?,
+        Some(folder) => save_rules(folder, &rules)?,
         None => write!(out, "{}", write(&rules, Patterns::Inside))?,
     }
     Ok(ExitCode::SUCCESS)
@@ -132,27 +93,11 @@ pub(super) fn run(args: &AdaptArgs, out: &mut impl Write) -> anyhow::Result<Exit
 /// What the memory is worth as a filter: the share of changed kernels that compile, with it and without.
 fn try_memory(args: &AdaptArgs, oracle: &Oracle, out: &mut impl Write) -> anyhow::Result<ExitCode> {
     let memory = Store::memory_in(&state_folder())?;
-    let learned_with = RuleOrigin::Synthesised(args.seed);
-    if memory.rules().any(|rule| rule.origin == learned_with) {
-        anyhow::bail!("the memory was learned with seed {}: choose another one with --seed", args.seed);
-    }
-    let target = TritonTarget::of(oracle.release().parse()?);
     let ExperimentResult { unfiltered, filtered, lost } =
-        experiment(oracle, &memory, args.tasks, args.changes, args.seed, target);
+        experiment(oracle, &memory, args.tasks, args.changes, args.seed)?;
     for (what, share) in [("all changed kernels", unfiltered), ("those that no learned rule flags", filtered)] {
         writeln!(out, "{what}: {} of {} compile ({:.1} %)", share.passing, share.all, share.percent())?;
     }
     writeln!(out, "flagged although they compile: {lost}")?;
     Ok(ExitCode::SUCCESS)
-}
-
-/// Writes a memory file, with the patterns beside it.
-fn save(folder: &std::path::Path, rules: &[LearnedRule]) -> anyhow::Result<()> {
-    let patterns = folder.join("learned");
-    std::fs::create_dir_all(&patterns).with_context(|| format!("cannot make {}", patterns.display()))?;
-    let file = |path: PathBuf, text: &str| {
-        std::fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))
-    };
-    file(folder.join("skill-memory.toml"), &write(rules, Patterns::Beside))?;
-    rules.iter().try_for_each(|rule| file(patterns.join(format!("{}.scm", rule.name)), &rule.pattern))
 }

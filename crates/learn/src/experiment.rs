@@ -1,10 +1,10 @@
 //! Evaluation of the skill memory without a language model: the share of mutated kernels that compile, among all of
 //! them and among those that no proven rule flags.
 
-use model::api::TritonTarget;
+use model::api::{TritonTarget, VersionError};
 use model::syntax::{Source, Span};
 use rules::RuleContext;
-use rules::learned::{LearnedRule, LearnedRules};
+use rules::learned::{LearnedRule, LearnedRules, RuleOrigin};
 
 use super::gather::gather;
 use super::oracle::Oracle;
@@ -39,17 +39,34 @@ pub struct ExperimentResult {
     pub lost: usize,
 }
 
-/// Mutates synthetic kernels of a seed and filters the mutants with the memory. The seed must differ from the one that
-/// the rules were learned with.
-#[must_use]
+/// The reason why there is no result of an experiment.
+#[derive(Debug, thiserror::Error)]
+pub enum ExperimentError {
+    /// The rules were learned from the same kernels, so they say nothing about other ones.
+    #[error("the memory was learned with seed {0}: choose another one with --seed")]
+    SameSeed(u64),
+    /// The oracle gives a version of Triton that cannot be read.
+    #[error(transparent)]
+    Release(#[from] VersionError),
+}
+
+/// Mutates synthetic kernels of a seed and filters the mutants with the memory.
+///
+/// # Errors
+/// Returns an error when rules of the memory were learned with the same seed, or when the oracle's release cannot be
+/// read.
 pub fn experiment(
     oracle: &Oracle,
     memory: &LearnedRules,
     tasks: usize,
     changes: usize,
     seed: u64,
-    target: TritonTarget,
-) -> ExperimentResult {
+) -> Result<ExperimentResult, ExperimentError> {
+    let learned_with = RuleOrigin::Synthesised(seed);
+    if memory.rules().any(|rule| rule.origin == learned_with) {
+        return Err(ExperimentError::SameSeed(seed));
+    }
+    let target = oracle.target()?;
     let gathered = gather(oracle, tasks, changes, seed);
     // The unchanged kernels of the tasks are not mutants.
     let bases: Vec<&KernelProgram> = gathered.tasks.iter().map(|task| &task.program).collect();
@@ -67,7 +84,7 @@ pub fn experiment(
             outcome.filtered.add(one);
         }
     }
-    outcome
+    Ok(outcome)
 }
 
 impl CompileRate {

@@ -42,7 +42,7 @@ impl ErrorSignature {
 /// Normalizes the first line of a message: quoted text, numbers, types, and names of functions and variables become
 /// `…`.
 #[must_use]
-pub fn template(message: &str) -> String {
+fn template(message: &str) -> String {
     let line = message.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
     let plain = without_types(&without_quoted(unwrapped(line)));
     let words: Vec<&str> = plain.split_whitespace().collect();

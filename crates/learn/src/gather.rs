@@ -1,7 +1,7 @@
 //! Gathering of failures: synthetic kernels are mutated and compiled with Triton.
 
 use super::failure::CompileFailure;
-use super::mutate::{Mutant, mutants};
+use super::mutate::mutants;
 use super::oracle::{Oracle, OracleVerdict};
 use super::program::KernelProgram;
 use super::synthesize::{SyntheticTask, tasks};
@@ -27,10 +27,10 @@ pub fn gather(oracle: &Oracle, count: usize, changes: usize, seed: u64) -> Gathe
     let all = tasks(count, seed);
     let made = oracle.parallel(&all, |asker, task| {
         let typed = asker.types(&task.program)?;
-        let asked: Vec<(Mutant, OracleVerdict)> = mutants(task, &typed, changes, seed)
+        let asked: Vec<(KernelProgram, OracleVerdict)> = mutants(task, &typed, changes, seed)
             .into_iter()
             .map(|mutant| {
-                let verdict = asker.verdict(&mutant.program);
+                let verdict = asker.verdict(&mutant);
                 (mutant, verdict)
             })
             .collect();
@@ -43,7 +43,7 @@ pub fn gather(oracle: &Oracle, count: usize, changes: usize, seed: u64) -> Gathe
             continue;
         };
         gathered.passing.push(task.program.clone());
-        for (Mutant { program, .. }, verdict) in asked {
+        for (program, verdict) in asked {
             match verdict {
                 OracleVerdict::Accepted => gathered.passing.push(program),
                 OracleVerdict::Refused(failing) => gathered.failures.push(CompileFailure {

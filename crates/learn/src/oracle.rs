@@ -9,6 +9,7 @@ use rustc_hash::FxHashMap as HashMap;
 
 use compiler::protocol::{FrontEndError, LoweringReply, LoweringRequest};
 use compiler::{CompileQuestion, CompileTarget, CompilerSession, ServiceStatus};
+use model::api::{TritonTarget, Version, VersionError};
 use model::syntax::{Source, Span};
 
 use super::failure::ErrorSignature;
@@ -68,7 +69,7 @@ pub enum OracleError {
 }
 
 /// The span of an expression and its type as Triton prints it.
-pub type TypedExpression = (Span, String);
+pub(crate) type TypedExpression = (Span, String);
 
 /// A pool of worker processes of one interpreter that compile programs in parallel. Verdicts are cached.
 #[derive(Debug)]
@@ -111,6 +112,27 @@ impl Oracle {
     #[must_use]
     pub fn release(&self) -> &str {
         &self.release
+    }
+
+    /// The release that [`Self::release`] names.
+    ///
+    /// # Errors
+    /// Returns an error when that is not a version of Triton.
+    pub(super) fn version(&self) -> Result<Version, VersionError> {
+        self.release.parse()
+    }
+
+    /// What programs are checked against on this release.
+    ///
+    /// # Errors
+    /// As for [`Self::version`].
+    pub(super) fn target(&self) -> Result<TritonTarget, VersionError> {
+        self.version().map(TritonTarget::of)
+    }
+
+    /// The number of processes.
+    pub(super) fn processes(&self) -> usize {
+        self.sessions.len()
     }
 
     /// The number of programs that were compiled, without those answered from the cache.
@@ -239,7 +261,7 @@ impl OracleClient<'_> {
 
     /// The types of the expressions of a program that have the same type in all iterations of loops; `None` when the
     /// program does not compile.
-    pub fn types(&mut self, program: &KernelProgram) -> Option<Vec<TypedExpression>> {
+    pub(super) fn types(&mut self, program: &KernelProgram) -> Option<Vec<TypedExpression>> {
         self.oracle.asked.fetch_add(1, Ordering::Relaxed);
         let answer = self.session.answer(program.request(true)?).ok().filter(|answer| answer.accepted)?;
         let source = Source::parse(program.text.as_str());

@@ -95,7 +95,7 @@ pub struct ProofContext<'o> {
 
 /// The result of a proof.
 #[derive(Debug)]
-pub enum ProofResult {
+pub(super) enum ProofResult {
     /// The pattern is proven, and this is its rule.
     Rule(Box<LearnedRule>),
     /// The pattern is refuted; the text gives the reason.
@@ -105,7 +105,12 @@ pub enum ProofResult {
 impl ProofContext<'_> {
     /// Proves each pattern. The rules get consecutive codes from `first` on, in the order of the patterns.
     #[must_use]
-    pub fn prove(&self, learned: &[LearnedPattern], failures: &[CompileFailure], first: u32) -> Vec<ProofResult> {
+    pub(super) fn prove(
+        &self,
+        learned: &[LearnedPattern],
+        failures: &[CompileFailure],
+        first: u32,
+    ) -> Vec<ProofResult> {
         let target = self.target(self.oracle);
         let published = CompilingPrograms { known: self.published, unasked: &[] };
         let mut proofs = self.oracle.share_with(
@@ -322,7 +327,7 @@ fn covered_by(one: &LearnedPattern, failures: &[CompileFailure], target: TritonT
 
 /// The Python files below some folders that contain Triton kernels, sorted by path.
 #[must_use]
-pub fn published(folders: &[std::path::PathBuf]) -> Vec<Parsed> {
+pub(super) fn published(folders: &[std::path::PathBuf]) -> Vec<Parsed> {
     let mut files: Vec<std::path::PathBuf> = Vec::new();
     for folder in folders {
         let walk = ignore::WalkBuilder::new(folder).standard_filters(false).build();
@@ -342,7 +347,7 @@ pub fn published(folders: &[std::path::PathBuf]) -> Vec<Parsed> {
 
 /// Splits files into those whose comment gives a signature to compile them with, as programs, and the others.
 #[must_use]
-pub fn programs(files: Vec<Parsed>) -> (Vec<KernelProgram>, Vec<Parsed>) {
+pub(super) fn programs(files: Vec<Parsed>) -> (Vec<KernelProgram>, Vec<Parsed>) {
     let (with, without): (Vec<Parsed>, Vec<Parsed>) =
         files.into_iter().partition(|file| file.source.text().contains("# warpsmith: signature"));
     (with.iter().filter_map(|file| program_of(file.source.text())).collect(), without)

@@ -25,7 +25,7 @@ const SOUND: usize = 2_000;
 ///
 /// # Errors
 /// What SQLite says.
-pub fn failures(store: &Store, release: &str) -> Result<Vec<CompileFailure>, StoreError> {
+pub(crate) fn failures(store: &Store, release: &str) -> Result<Vec<CompileFailure>, StoreError> {
     let mut found = Vec::new();
     for (signature, _) in store.failure_signatures()?.into_iter().take(SIGNATURES) {
         let newest = store.newest_failures(&signature, release, EACH)?;
@@ -38,7 +38,7 @@ pub fn failures(store: &Store, release: &str) -> Result<Vec<CompileFailure>, Sto
 ///
 /// # Errors
 /// What SQLite says.
-pub fn sound(store: &Store, release: &str) -> Result<Vec<Parsed>, StoreError> {
+pub(crate) fn sound(store: &Store, release: &str) -> Result<Vec<Parsed>, StoreError> {
     let mut found = Vec::new();
     store.each_accepted(&mut |kernel| {
         if kernel.triton == release && found.len() < SOUND {
@@ -49,20 +49,20 @@ pub fn sound(store: &Store, release: &str) -> Result<Vec<Parsed>, StoreError> {
 }
 
 /// What there is to learn from.
-pub struct UnexplainedFailures {
+pub(crate) struct UnexplainedFailures {
     /// The failures, of some signatures.
-    pub failures: Vec<CompileFailure>,
+    pub(crate) failures: Vec<CompileFailure>,
     /// These signatures, with how many failures are compared of each.
-    pub signatures: Vec<(String, u64)>,
+    pub(crate) signatures: Vec<(String, u64)>,
     /// How many signatures have their turn the next time.
-    pub left: usize,
+    pub(crate) left: usize,
     /// How many failures a proven rule flags.
-    pub known: usize,
+    pub(crate) known: usize,
 }
 
 /// The failures that no proven rule flags, of the signatures of which there are most; those that were looked at before, when there were as
 /// many, come last.
-pub fn unexplained(
+pub(crate) fn unexplained(
     oracle: &Oracle,
     memory: &LearnedRules,
     failures: Vec<CompileFailure>,
@@ -84,7 +84,7 @@ pub fn unexplained(
 }
 
 /// What the store calls a signature.
-pub fn named(signature: &ErrorSignature) -> String {
+pub(crate) fn named(signature: &ErrorSignature) -> String {
     format!("{}: {}", signature.kind, signature.template)
 }
 
@@ -109,7 +109,7 @@ fn turns<T>(
 ///
 /// # Errors
 /// What SQLite says.
-pub fn undisproved(
+pub(crate) fn undisproved(
     store: &Store,
     release: &str,
     target: TritonTarget,

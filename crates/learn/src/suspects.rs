@@ -2,7 +2,7 @@
 //! store keeps.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use compiler::{CompileQuestion, CompileTarget, GuessOrigin};
 use config::MemorySettings;
@@ -16,10 +16,11 @@ use workload::recorded_launch;
 use super::oracle::{Oracle, OracleClient, OracleError, OracleVerdict};
 use super::parsed_files::Parsed;
 use super::program::KernelProgram;
+use super::prove::published;
 
 /// Triton's verdict on one of the user's kernels.
 #[derive(Clone, Debug)]
-pub enum CompileVerdict {
+enum CompileVerdict {
     /// Triton rejects the kernel.
     Refused(Box<RefusedKernel>),
     /// Triton accepts the kernel.
@@ -51,7 +52,7 @@ pub enum SuspectError {
 impl OracleClient<'_> {
     /// Compiles those kernels of a file that `wanted` selects and that can be extracted from it. `origin` is a word
     /// that says where they were found.
-    pub fn kernels(&mut self, file: &Parsed, origin: &str, wanted: &dyn Fn(&Kernel) -> bool) -> Vec<CompileVerdict> {
+    fn kernels(&mut self, file: &Parsed, origin: &str, wanted: &dyn Fn(&Kernel) -> bool) -> Vec<CompileVerdict> {
         file.module
             .kernels
             .iter()
@@ -109,6 +110,48 @@ impl OracleClient<'_> {
         };
         refused.map(with_relative).collect()
     }
+}
+
+/// Triton's verdicts on the kernels of some files.
+#[derive(Clone, Debug)]
+pub struct FileVerdicts {
+    /// The number of files that have kernels.
+    pub files: usize,
+    /// The kernels that Triton rejects.
+    pub refused: Vec<RefusedKernel>,
+    /// The kernels that Triton accepts.
+    pub taken: Vec<Accepted>,
+}
+
+impl FileVerdicts {
+    /// Stores the kernels, to learn from those that Triton rejects, and so that no rule flags the others.
+    ///
+    /// # Errors
+    /// Returns an error when SQLite fails.
+    pub fn keep(&self, store: &mut Store) -> Result<(), StoreError> {
+        store.keep_failures(&self.refused)?;
+        store.keep_accepted(&self.taken)
+    }
+}
+
+/// Compiles the kernels in the Python files below some folders.
+#[must_use]
+pub fn file_verdicts(oracle: &Oracle, folders: &[PathBuf]) -> FileVerdicts {
+    let files = published(folders);
+    let verdicts = oracle.parallel(&files, |asker, file| asker.kernels(file, &file_name(&file.name), &|_| true));
+    let (mut refused, mut taken) = (Vec::new(), Vec::new());
+    for verdict in verdicts.into_iter().flatten() {
+        match verdict {
+            CompileVerdict::Refused(kernel) => refused.push(*kernel),
+            CompileVerdict::Taken(kernel) => taken.push(kernel),
+        }
+    }
+    FileVerdicts { files: files.len(), refused, taken }
+}
+
+/// The last part of a path.
+fn file_name(path: &str) -> String {
+    Path::new(path).file_name().map_or_else(|| path.to_owned(), |name| name.to_string_lossy().into_owned())
 }
 
 /// Compiles the kernels of files that failed with the Triton of an interpreter, and stores those that it rejects in the

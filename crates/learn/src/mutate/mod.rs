@@ -13,15 +13,6 @@ use super::oracle::TypedExpression;
 use super::program::KernelProgram;
 use super::synthesize::{SyntheticTask, mixed};
 
-/// A mutated kernel.
-#[derive(Clone, Debug)]
-pub struct Mutant {
-    /// The number of the task whose kernel was mutated.
-    pub task: usize,
-    /// The program with the mutated kernel.
-    pub program: KernelProgram,
-}
-
 /// The number of mutations out of three that insert an idiom; the others edit what the kernel has.
 const IDIOMS_OF_THREE: u64 = 2;
 /// One in this many mutants has two mutations.
@@ -29,12 +20,12 @@ const DOUBLE: u64 = 10;
 
 /// Makes up to `count` different mutants of a task's kernel; `typed` are its expressions with their types.
 #[must_use]
-pub fn mutants(task: &SyntheticTask, typed: &[TypedExpression], count: usize, seed: u64) -> Vec<Mutant> {
+pub(crate) fn mutants(task: &SyntheticTask, typed: &[TypedExpression], count: usize, seed: u64) -> Vec<KernelProgram> {
     let mut chance = Rng::new(mixed(seed ^ 0x5eed, task.number as u64));
     let places = places(&task.program, typed);
     let text = task.program.text.as_str();
     let ground = idioms::IdiomTarget { text, typed, places: &places, style: &task.style };
-    let mut made: Vec<Mutant> = Vec::new();
+    let mut made: Vec<KernelProgram> = Vec::new();
     for _ in 0..count * 3 {
         if made.len() == count {
             break;
@@ -50,8 +41,8 @@ pub fn mutants(task: &SyntheticTask, typed: &[TypedExpression], count: usize, se
         }
         let Some(text) = changed(text, changes.concat()) else { continue };
         let program = task.program.with(text);
-        if program != task.program && made.iter().all(|other| other.program != program) {
-            made.push(Mutant { task: task.number, program });
+        if program != task.program && !made.contains(&program) {
+            made.push(program);
         }
     }
     made

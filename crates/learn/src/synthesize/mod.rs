@@ -29,13 +29,13 @@ pub struct SyntheticTask {
 
 /// Up to `count` tasks; equal seeds give equal tasks.
 #[must_use]
-pub fn tasks(count: usize, seed: u64) -> Vec<SyntheticTask> {
+pub(crate) fn tasks(count: usize, seed: u64) -> Vec<SyntheticTask> {
     (0..count).filter_map(|number| task(number, &mut Rng::new(mixed(seed, number as u64)))).collect()
 }
 
 /// A seed for each number, derived from a common seed.
 #[must_use]
-pub fn mixed(seed: u64, number: u64) -> u64 {
+pub(crate) fn mixed(seed: u64, number: u64) -> u64 {
     Rng::new(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ number.wrapping_mul(0xd1b5_4a32_d192_ed03)).bits()
 }
 

@@ -1,0 +1,15 @@
+//! The causes for which learning ends without a result.
+
+use model::api::VersionError;
+use store::StoreError;
+
+/// The reason why nothing was learned or proven.
+#[derive(Debug, thiserror::Error)]
+pub enum LearningError {
+    /// The store cannot be read or written.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The oracle gives a version of Triton that cannot be read.
+    #[error(transparent)]
+    Release(#[from] VersionError),
+}
