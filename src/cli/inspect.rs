@@ -12,8 +12,8 @@ use compiler::{
 use model::kernel::{self, Kernel, Module};
 use runtime::python::environment::PythonEnvironment;
 
-use super::FOUND;
 use super::compiler_setup::{interpreter, local_device, model, no_interpreter};
+use super::exit_status::FOUND;
 use crate::workspace::Workspace;
 
 /// Arguments of `inspect`.

@@ -3,22 +3,25 @@
 mod import;
 mod learn;
 mod prove;
+mod rule_lookup;
 
 use ::learn::SkillMemory as _;
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 use serde::Serialize;
 use serde_json::json;
 
-use config::nearest;
 use rules::learned::{LearnedRule, LearnedRules, Patterns, RuleState, write};
 use runtime::python::state_folder;
 use store::{RuleObjection, Store};
 
-use super::{FOUND, Format};
+use rule_lookup::found;
+
+use super::exit_status::FOUND;
+use super::list_format::Format;
 
 /// Arguments of `memory`.
 #[derive(Debug, clap::Args)]
@@ -115,21 +118,6 @@ pub(super) fn run(args: &MemoryArgs, out: &mut impl Write) -> anyhow::Result<Exi
             Ok(ExitCode::SUCCESS)
         }
     }
-}
-
-fn found<'m>(memory: &'m LearnedRules, which: &[String]) -> anyhow::Result<Vec<&'m LearnedRule>> {
-    let mut rules = Vec::new();
-    for word in which {
-        let Some(rule) = memory.find(word) else {
-            let known = memory.rules().flat_map(|rule| [rule.name.as_str(), rule.code.as_str()]);
-            match nearest(word, known) {
-                Some(name) => bail!("there is no learned rule `{word}`; did you mean `{name}`?"),
-                None => bail!("there is no learned rule `{word}`; `warpsmith memory list` lists them"),
-            }
-        };
-        rules.push(rule);
-    }
-    Ok(rules)
 }
 
 fn list(store: &Store, format: Format, out: &mut impl Write) -> anyhow::Result<ExitCode> {

@@ -1,15 +1,18 @@
-//! The command line: one file a command.
+//! The command line: one file a command. What commands share has a file of its own, so that none imports from this one.
 //!
 //! Exit status: 0 all is well, 1 something was found (or what was asked for failed), 2 it could not run.
 
 mod adapt;
 mod bench;
 mod check;
+mod color;
 mod compiler_setup;
 mod doctor;
+mod exit_status;
 mod explain;
 mod inspect;
 mod interrupt;
+mod list_format;
 mod memory;
 mod optimize;
 mod pool;
@@ -23,10 +26,13 @@ mod verify;
 mod worker;
 mod workloads;
 
-use std::io::{IsTerminal, Write};
+use std::io::Write;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand, ValueEnum};
+use clap::{Parser, Subcommand};
+
+use color::Color;
+use exit_status::ended;
 
 /// A language server for people who write Triton GPU kernels
 #[derive(Debug, Parser)]
@@ -79,47 +85,6 @@ enum Command {
     Serve,
 }
 
-#[derive(Clone, Copy, Debug, Default, ValueEnum)]
-enum Color {
-    /// On a terminal, unless `NO_COLOR` is set
-    #[default]
-    Auto,
-    /// Always
-    Always,
-    /// Never
-    Never,
-}
-
-impl Color {
-    /// Whether to colour what goes to standard output.
-    fn enabled(self) -> bool {
-        match self {
-            Self::Always => true,
-            Self::Never => false,
-            Self::Auto => {
-                let set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
-                let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
-                std::io::stdout().is_terminal() && !set("NO_COLOR") && !dumb
-            }
-        }
-    }
-}
-
-/// How lists are written.
-#[derive(Clone, Copy, Debug, Default, ValueEnum)]
-enum Format {
-    /// Lines to read
-    #[default]
-    Text,
-    /// A JSON list
-    Json,
-}
-
-/// Exit status for findings and for checks that failed.
-const FOUND: u8 = 1;
-/// Exit status for what could not run.
-const FAILED: u8 = 2;
-
 /// Runs the command line of this process.
 #[must_use]
 pub fn main() -> ExitCode {
@@ -169,20 +134,4 @@ fn run(Cli { command, color }: Cli, out: &mut impl Write) -> anyhow::Result<Exit
         Command::Worker(args) => worker::run(&args),
         Command::Serve => crate::server::serve(),
     }
-}
-
-fn ended(result: anyhow::Result<ExitCode>) -> ExitCode {
-    match result {
-        Ok(code) => code,
-        Err(error) if is_closed_pipe(&error) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("error: {error:#}");
-            ExitCode::from(FAILED)
-        }
-    }
-}
-
-/// Whether the reader of our output went away, as `head` does.
-fn is_closed_pipe(error: &anyhow::Error) -> bool {
-    error.downcast_ref::<std::io::Error>().is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
 }

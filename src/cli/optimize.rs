@@ -15,7 +15,7 @@ use similar::TextDiff;
 use runtime::python::environment::PythonEnvironment;
 use search::{Observer, Offer, OptimizeScope, Progress, SearchAction, SearchOutcome, SearchRequest, Speedup};
 
-use super::FOUND;
+use super::exit_status::FOUND;
 use super::interrupt::stopping;
 use super::send_consent::agreed;
 

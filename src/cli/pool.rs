@@ -9,7 +9,8 @@ use anyhow::{Context, bail};
 use runtime::pool::{ClusterNode, ClusterStatus, GpuHost, Pool, status};
 use runtime::python::environment::PythonEnvironment;
 
-use super::{FOUND, Format};
+use super::exit_status::FOUND;
+use super::list_format::Format;
 
 /// Arguments of `pool`.
 #[derive(Debug, clap::Args)]

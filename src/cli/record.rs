@@ -10,7 +10,7 @@ use judge::devices;
 use runtime::python::environment::PythonEnvironment;
 use workload::RecordRequest;
 
-use super::{FAILED, FOUND};
+use super::exit_status::{FAILED, FOUND};
 
 /// Arguments of `record`.
 #[derive(Debug, clap::Args)]

@@ -12,7 +12,8 @@ use model::analysis::resources::{CompilationResult, CompiledVariant, LaunchCerta
 use runtime::python::environment::PythonEnvironment;
 
 use super::compiler_setup::{interpreter, local_device, model, no_interpreter};
-use super::{FOUND, Format};
+use super::exit_status::FOUND;
+use super::list_format::Format;
 use crate::workspace::Workspace;
 
 #[derive(Debug, clap::Args)]

@@ -11,7 +11,7 @@ use rules::{RuleFamily, Severity};
 use runtime::python::state_folder;
 use store::Store;
 
-use super::Format;
+use super::list_format::Format;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct RulesArgs {

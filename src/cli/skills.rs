@@ -9,7 +9,7 @@ use runtime::python::state_folder;
 use search::skills;
 use store::{Lesson, Store};
 
-use super::Format;
+use super::list_format::Format;
 
 /// Arguments of `skills`.
 #[derive(Debug, clap::Args)]

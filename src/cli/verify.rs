@@ -16,8 +16,8 @@ use protocol::Workload;
 use runtime::python::environment::PythonEnvironment;
 use workload::{CallQuery, CallRecorder, CallSubject, NoCallReason};
 
+use super::exit_status::{FAILED, FOUND, is_closed_pipe};
 use super::interrupt::stopping;
-use super::{FAILED, FOUND, is_closed_pipe};
 
 /// Arguments of `verify`.
 #[derive(Debug, clap::Args)]

@@ -11,7 +11,7 @@ use base::clock;
 use protocol::{ArgumentValue, LaunchRecord, TensorContents, TensorSpec, Workload, WorkloadSource};
 use store::{Store, StoredWorkload, shapes, short};
 
-use super::FOUND;
+use super::exit_status::FOUND;
 
 /// Arguments of `workloads`.
 #[derive(Debug, clap::Args)]

@@ -6,6 +6,7 @@ mod files;
 mod fix;
 mod output;
 mod project;
+mod report;
 #[cfg(test)]
 mod tests;
 
@@ -18,7 +19,7 @@ use anyhow::{Context as _, bail};
 use rayon::prelude::*;
 
 use super::compiler_setup::model;
-use super::{FAILED, FOUND};
+use super::exit_status::{FAILED, FOUND};
 use crate::workspace::Workspace;
 use compile::Compiler;
 use compiler::CompileTarget;
@@ -26,6 +27,7 @@ use model::api::Version;
 use model::kernel;
 use model::syntax::Source;
 use project::{Overrides, Project, Projects};
+use report::{Outcome, Report};
 use rules::Diagnostic;
 
 #[derive(Debug, clap::Args)]
@@ -61,26 +63,6 @@ pub(super) struct CheckArgs {
     /// Name of what is read from standard input, for messages and to find its settings
     #[arg(long, value_name = "PATH")]
     stdin_filename: Option<PathBuf>,
-}
-
-/// One file, checked.
-struct Report {
-    /// As it is shown.
-    path: String,
-    /// The text that the findings are in; absent when nothing was found or nothing needed to be parsed.
-    source: Option<Source>,
-    findings: Vec<Diagnostic>,
-    /// Number of fixes made.
-    fixed: usize,
-    outcome: Outcome,
-}
-
-enum Outcome {
-    Checked,
-    /// Not readable, not UTF-8 and the like: said on standard error, no reason to fail.
-    Skipped(String),
-    /// A defect of ours or a file that could not be written.
-    Failed(String),
 }
 
 pub(super) fn run(args: &CheckArgs, colour: bool, out: &mut impl Write) -> anyhow::Result<ExitCode> {
@@ -226,10 +208,4 @@ fn replace(path: &Path, text: &str) -> std::io::Result<()> {
     file.as_file().set_permissions(std::fs::metadata(&path)?.permissions())?;
     file.persist(&path)?;
     Ok(())
-}
-
-impl Report {
-    fn without_findings(path: &str, outcome: Outcome) -> Self {
-        Self { path: path.to_owned(), source: None, findings: Vec::new(), fixed: 0, outcome }
-    }
 }

@@ -11,8 +11,7 @@ use compiler::protocol::{LoweringRequest, SourceFile};
 use compiler::{CompilerSession, ServiceStatus};
 use config::CompilerSettings;
 
-use super::facts::PythonFacts;
-use super::promises::{Promise, PromiseState};
+use super::python::PythonFacts;
 
 /// How long Triton may take to be imported and to answer.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -101,19 +100,4 @@ fn request() -> LoweringRequest {
         seconds: PATIENCE.as_secs_f64(),
         in_series: false,
     }
-}
-
-/// What it means for the user.
-pub(super) fn promise(facts: &CompilerFacts) -> Promise {
-    let (state, detail) = match (&facts.triton, facts.milliseconds, &facts.problem) {
-        (Some(triton), Some((first, next)), _) => (
-            PromiseState::Works,
-            format!(
-                "Triton {triton} compiles a small kernel in {next} ms (the first took {first} ms, with the import)"
-            ),
-        ),
-        (_, _, Some(problem)) => (PromiseState::Missing, problem.clone()),
-        _ => (PromiseState::Off, "`compiler.enabled` is off: Triton is not asked about kernels".to_owned()),
-    };
-    Promise { name: "Compiling", state, detail, remedies: facts.remedy.iter().cloned().collect() }
 }

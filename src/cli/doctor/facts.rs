@@ -15,6 +15,7 @@ use store::Store;
 use super::compiler::CompilerFacts;
 use super::evaluator::EvaluatorFacts;
 use super::model::ModelFacts;
+use super::python::PythonFacts;
 
 /// What was found.
 #[derive(Debug, Serialize)]
@@ -48,20 +49,6 @@ pub(super) struct FalseAlarmFacts {
     pub(super) count: usize,
     /// Where they are kept.
     pub(super) file: PathBuf,
-}
-
-/// The project's interpreter and what it has installed.
-#[derive(Debug, Serialize)]
-pub(super) struct PythonFacts {
-    pub(super) executable: PathBuf,
-    /// What the settings name may be missing.
-    pub(super) exists: bool,
-    /// How it was found.
-    pub(super) source: &'static str,
-    pub(super) triton: Option<String>,
-    /// Whether that is a published release, not a snapshot.
-    pub(super) release: bool,
-    pub(super) torch: bool,
 }
 
 /// The Triton version checked against.
@@ -174,18 +161,5 @@ impl FalseAlarmFacts {
         let is_kept = file.exists() || folder.join("false-alarms.jsonl").exists();
         let count = || Some(Store::of_user(&folder).ok()?.false_alarms().ok()?.len());
         Self { count: is_kept.then(count).flatten().unwrap_or(0), file }
-    }
-}
-
-impl PythonFacts {
-    fn of(environment: PythonEnvironment) -> Self {
-        Self {
-            exists: environment.python.exists(),
-            executable: environment.python,
-            source: environment.origin.text(),
-            triton: environment.triton.map(|version| version.to_string()),
-            release: environment.release,
-            torch: environment.site_packages.iter().any(|folder| folder.join("torch").is_dir()),
-        }
     }
 }

@@ -5,11 +5,12 @@ mod evaluator;
 mod facts;
 mod model;
 mod promises;
+mod python;
 
 use std::io::Write;
 use std::process::ExitCode;
 
-use super::FOUND;
+use super::exit_status::FOUND;
 use config::LoadedSettings;
 use facts::DoctorFacts;
 use promises::{Promise, PromiseState};

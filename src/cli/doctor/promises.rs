@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::compiler;
+use super::compiler::CompilerFacts;
 use super::evaluator::EvaluatorFacts;
 use super::facts::DoctorFacts;
 
@@ -31,8 +31,8 @@ pub(super) enum PromiseState {
 }
 
 pub(super) fn of(facts: &DoctorFacts) -> Vec<Promise> {
-    let compiling = facts.compiler.as_ref().map(compiler::promise);
-    [checking(facts), optimizing(facts), model(facts)].into_iter().chain(compiling).collect()
+    let asked = facts.compiler.as_ref().map(compiling);
+    [checking(facts), optimizing(facts), model(facts)].into_iter().chain(asked).collect()
 }
 
 fn checking(facts: &DoctorFacts) -> Promise {
@@ -159,4 +159,18 @@ fn model(facts: &DoctorFacts) -> Promise {
     };
     let key = unset_key.map(|name| format!("the environment variable `{name}`, which should hold the key, is not set"));
     Promise { name: "Language model", state, detail, remedies: key.into_iter().chain(remedies).collect() }
+}
+
+fn compiling(facts: &CompilerFacts) -> Promise {
+    let (state, detail) = match (&facts.triton, facts.milliseconds, &facts.problem) {
+        (Some(triton), Some((first, next)), _) => (
+            PromiseState::Works,
+            format!(
+                "Triton {triton} compiles a small kernel in {next} ms (the first took {first} ms, with the import)"
+            ),
+        ),
+        (_, _, Some(problem)) => (PromiseState::Missing, problem.clone()),
+        _ => (PromiseState::Off, "`compiler.enabled` is off: Triton is not asked about kernels".to_owned()),
+    };
+    Promise { name: "Compiling", state, detail, remedies: facts.remedy.iter().cloned().collect() }
 }

@@ -8,7 +8,8 @@ use learn::{Oracle, RuleAssessment, SkillMemory as _, prove_stored};
 use rules::learned::RuleState;
 use store::Store;
 
-use crate::cli::FOUND;
+use super::rule_lookup::found;
+use crate::cli::exit_status::FOUND;
 
 /// Arguments of `memory prove`.
 #[derive(Debug, clap::Args)]
@@ -25,8 +26,7 @@ pub(super) fn run(store: &mut Store, args: &ProveArgs, out: &mut impl Write) -> 
     let mut rules = store.own_rules()?;
     if !args.which.is_empty() {
         let memory = store.memory()?;
-        let wanted: Vec<String> =
-            super::found(&memory, &args.which)?.into_iter().map(|rule| rule.code.clone()).collect();
+        let wanted: Vec<String> = found(&memory, &args.which)?.into_iter().map(|rule| rule.code.clone()).collect();
         rules = memory.rules().filter(|rule| wanted.contains(&rule.code)).cloned().collect();
     }
     let jobs = std::thread::available_parallelism().map_or(1, usize::from);

@@ -5,7 +5,8 @@ use std::io::Write;
 
 use rules::Severity;
 
-use super::{Region, Report, findings};
+use super::region::Region;
+use crate::cli::check::report::{Report, findings};
 
 pub(super) fn write(reports: &[Report], out: &mut impl Write) -> anyhow::Result<()> {
     for (report, source, finding) in findings(reports) {

@@ -7,7 +7,8 @@ use serde::Serialize;
 use model::syntax::Source;
 use rules::{Diagnostic, Fix, Severity};
 
-use super::{Region, Report, findings};
+use super::region::Region;
+use crate::cli::check::report::{Report, findings};
 
 #[derive(Serialize)]
 struct Finding<'a> {

@@ -7,7 +7,7 @@ use annotate_snippets::{AnnotationKind, Group, Level, Patch, Renderer, Snippet};
 use model::syntax::Source;
 use rules::{Diagnostic, Severity};
 
-use super::{Report, findings};
+use crate::cli::check::report::{Report, findings};
 
 pub(super) fn write(reports: &[Report], colour: bool, out: &mut impl Write) -> anyhow::Result<()> {
     let renderer = if colour { Renderer::styled() } else { Renderer::plain() };
