@@ -1,4 +1,4 @@
-//! The handlers of the protocol library: each converts a message into an event and decides nothing.
+//! The dispatch of the protocol: each message of the client goes to its handler, which runs on the owner's thread.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,185 +9,203 @@ use tower_lsp::LanguageServer;
 use tower_lsp::gen_lsp_types as lsp;
 use tower_lsp::jsonrpc::{Error, ErrorCode, Result};
 
-use super::event::{EventSender, ReplySender, ServerEvent};
-use super::feature::FeatureRequest;
-use super::search;
-use super::status::ServerStatus;
+use super::notifications::{cancel_progress, initialized, notebook, text_document, workspace};
+use super::owner::{EventSender, Owner};
+use super::reply::{ReplySender, answer};
+use super::requests::{
+    code_action, code_lens, completion, definition, diagnostic, document_highlight, document_symbol, execute_command,
+    hover, initialize, inlay_hint, references, run_report, semantic_tokens, shutdown, signature_help, status,
+};
+use super::server_status::ServerStatus;
 
-/// Suffixes of files that determine settings or interpreters.
-const SETTINGS: [&str; 6] = [".toml", ".cfg", ".lock", "/.pdm-python", "/.python-version", ".dist-info/METADATA"];
-
-/// The handlers of the protocol library. They run in the order of arrival up to their first await, so each sends
-/// its event before it awaits anything.
-pub(super) struct Backend {
+/// The methods that the protocol library calls, in the order of arrival up to their first await: each sends its event
+/// before it awaits anything, which keeps edits in order.
+pub(crate) struct Backend {
     events: EventSender,
     shut_down: Arc<AtomicBool>,
 }
 
 impl Backend {
-    /// Creates handlers that send to `events` and note a `shutdown` in `shut_down`.
-    pub(super) fn new(events: EventSender, shut_down: Arc<AtomicBool>) -> Self {
+    /// Creates a backend that sends to `events` and notes a `shutdown` in `shut_down`.
+    pub(crate) fn new(events: EventSender, shut_down: Arc<AtomicBool>) -> Self {
         Self { events, shut_down }
     }
 
-    fn tell(&self, event: ServerEvent) {
-        // Without an owner the server is about to end, so the event can be dropped.
-        let _ = self.events.send(event);
+    /// Has the owner handle a notification.
+    fn tell<P: Send + 'static>(&self, handle: fn(&mut Owner, P), params: P) {
+        self.events.run(move |owner| handle(owner, params));
     }
 
-    async fn ask<T>(&self, event: impl FnOnce(ReplySender<T>) -> ServerEvent) -> Result<T> {
-        let (reply, answer) = oneshot::channel();
-        self.tell(event(reply));
-        answer.await.unwrap_or_else(|_| Err(Error::internal_error()))
+    /// Has the owner answer a request at once.
+    async fn ask<P, T>(&self, handle: fn(&mut Owner, P) -> Result<T>, params: P) -> Result<T>
+    where
+        P: Send + 'static,
+        T: Send + 'static,
+    {
+        self.received(move |owner, reply| answer(reply, || handle(owner, params))).await
+    }
+
+    /// Has the owner answer a request when the answer is known.
+    async fn ask_later<P, T>(&self, handle: fn(&mut Owner, P, ReplySender<T>), params: P) -> Result<T>
+    where
+        P: Send + 'static,
+        T: Send + 'static,
+    {
+        self.received(move |owner, reply| handle(owner, params, reply)).await
+    }
+
+    async fn received<T>(&self, task: impl FnOnce(&mut Owner, ReplySender<T>) + Send + 'static) -> Result<T>
+    where
+        T: Send + 'static,
+    {
+        let (reply, answered) = oneshot::channel();
+        self.events.run(move |owner| task(owner, reply));
+        answered.await.unwrap_or_else(|_| Err(Error::internal_error()))
     }
 
     /// The notification `window/workDoneProgress/cancel`.
-    pub(super) async fn cancel_progress(&self, params: lsp::WorkDoneProgressCancelParams) {
-        self.tell(ServerEvent::CancelProgress(params.token));
+    pub(crate) async fn cancel_progress(&self, params: lsp::WorkDoneProgressCancelParams) {
+        self.tell(cancel_progress::handle, params);
     }
 
     /// The request `warpsmith/status`.
-    pub(super) async fn status(&self, _: Value) -> Result<ServerStatus> {
-        self.ask(ServerEvent::Status).await
+    pub(crate) async fn status(&self, params: Value) -> Result<ServerStatus> {
+        self.ask(status::handle, params).await
     }
 
     /// The request `warpsmith/search`.
-    pub(super) async fn search(&self, question: search::RunQuery) -> Result<Value> {
-        self.ask(|reply| ServerEvent::AboutRun(question, reply)).await
+    pub(crate) async fn run_report(&self, params: run_report::RunQuery) -> Result<Value> {
+        self.ask_later(run_report::handle, params).await
     }
 
     /// The notification `$/setTrace`. It is ignored, because `WARPSMITH_LOG` sets what is logged.
-    pub(super) async fn set_trace(&self, params: Value) {
+    pub(crate) async fn set_trace(&self, params: Value) {
         tracing::debug!(%params, "setTrace is ignored");
     }
 
     /// The request that [`framing`](super::framing) puts in the place of a message that cannot be read.
-    pub(super) async fn malformed(&self, reason: Value) -> Result<()> {
+    pub(crate) async fn malformed(&self, reason: Value) -> Result<()> {
         Err(Error { data: Some(reason), ..Error::new(ErrorCode::ParseError) })
     }
 }
 
 impl LanguageServer for Backend {
     async fn initialize(&self, params: lsp::InitializeParams) -> Result<lsp::InitializeResult> {
-        self.ask(|reply| ServerEvent::Initialize(Box::new(params), reply)).await
+        self.ask(initialize::handle, params).await
     }
 
-    async fn initialized(&self, _: lsp::InitializedParams) {
-        self.tell(ServerEvent::Initialized);
+    async fn initialized(&self, params: lsp::InitializedParams) {
+        self.tell(initialized::handle, params);
     }
 
     async fn shutdown(&self) -> Result<()> {
         self.shut_down.store(true, Ordering::SeqCst);
-        self.ask(ServerEvent::Shutdown).await
+        self.ask(shutdown::handle, ()).await
     }
 
     async fn did_open(&self, params: lsp::DidOpenTextDocumentParams) {
-        self.tell(ServerEvent::Open(params));
+        self.tell(text_document::opened, params);
     }
 
     async fn did_change(&self, params: lsp::DidChangeTextDocumentParams) {
-        self.tell(ServerEvent::Change(params));
+        self.tell(text_document::changed, params);
     }
 
     async fn did_save(&self, params: lsp::DidSaveTextDocumentParams) {
-        self.tell(ServerEvent::Save(params.text_document.uri));
+        self.tell(text_document::saved, params);
     }
 
     async fn did_close(&self, params: lsp::DidCloseTextDocumentParams) {
-        self.tell(ServerEvent::Close(params.text_document.uri));
+        self.tell(text_document::closed, params);
     }
 
     async fn notebook_did_open(&self, params: lsp::DidOpenNotebookDocumentParams) {
-        self.tell(ServerEvent::NotebookOpen(params));
+        self.tell(notebook::opened, params);
     }
 
     async fn notebook_did_change(&self, params: lsp::DidChangeNotebookDocumentParams) {
-        self.tell(ServerEvent::NotebookChange(params));
+        self.tell(notebook::changed, params);
     }
 
     async fn notebook_did_save(&self, params: lsp::DidSaveNotebookDocumentParams) {
-        self.tell(ServerEvent::Save(params.notebook_document.uri));
+        self.tell(notebook::saved, params);
     }
 
     async fn notebook_did_close(&self, params: lsp::DidCloseNotebookDocumentParams) {
-        self.tell(ServerEvent::NotebookClose(params));
+        self.tell(notebook::closed, params);
     }
 
     async fn did_change_workspace_folders(&self, params: lsp::DidChangeWorkspaceFoldersParams) {
-        self.tell(ServerEvent::Folders(params.event));
+        self.tell(workspace::folders_changed, params);
     }
 
     async fn did_change_configuration(&self, params: lsp::DidChangeConfigurationParams) {
-        self.tell(ServerEvent::ConfigurationChanged(params.settings));
+        self.tell(workspace::configuration_changed, params);
     }
 
     async fn did_change_watched_files(&self, params: lsp::DidChangeWatchedFilesParams) {
-        let mut uris = params.changes.iter().map(|change| change.uri.as_str());
-        let is_of_settings = |uri: &str| SETTINGS.iter().any(|end| uri.ends_with(end));
-        // A client that does not say what has changed may mean any file.
-        let settings = params.changes.is_empty() || uris.any(is_of_settings);
-        self.tell(ServerEvent::WatchedFiles { settings });
+        self.tell(workspace::files_changed, params);
     }
 
     async fn diagnostic(&self, params: lsp::DocumentDiagnosticParams) -> Result<lsp::DocumentDiagnosticReport> {
-        self.ask(|reply| ServerEvent::Diagnostic(params, reply)).await
+        self.ask_later(diagnostic::handle, params).await
     }
 
     async fn code_action(&self, params: lsp::CodeActionParams) -> Result<Option<Vec<lsp::CodeActionResponse>>> {
-        self.ask(|reply| ServerEvent::CodeAction(params, reply)).await
+        self.ask(code_action::handle, params).await
     }
 
     async fn hover(&self, params: lsp::HoverParams) -> Result<Option<lsp::Hover>> {
-        self.ask(|reply| ServerEvent::Question(FeatureRequest::Hover(params, reply))).await
+        self.ask(hover::handle, params).await
     }
 
     async fn completion(&self, params: lsp::CompletionParams) -> Result<Option<lsp::CompletionResponse>> {
-        self.ask(|reply| ServerEvent::Question(FeatureRequest::Completion(params, reply))).await
+        self.ask(completion::handle, params).await
     }
 
     async fn signature_help(&self, params: lsp::SignatureHelpParams) -> Result<Option<lsp::SignatureHelp>> {
-        self.ask(|reply| ServerEvent::Question(FeatureRequest::Signature(params, reply))).await
+        self.ask(signature_help::handle, params).await
     }
 
     async fn goto_definition(&self, params: lsp::DefinitionParams) -> Result<Option<lsp::DefinitionResponse>> {
-        self.ask(|reply| ServerEvent::Question(FeatureRequest::Definition(params, reply))).await
+        self.ask(definition::handle, params).await
     }
 
     async fn references(&self, params: lsp::ReferenceParams) -> Result<Option<Vec<lsp::Location>>> {
-        self.ask(|reply| ServerEvent::Question(FeatureRequest::References(params, reply))).await
+        self.ask(references::handle, params).await
     }
 
     async fn document_highlight(
         &self,
         params: lsp::DocumentHighlightParams,
     ) -> Result<Option<Vec<lsp::DocumentHighlight>>> {
-        self.ask(|reply| ServerEvent::Question(FeatureRequest::Highlight(params, reply))).await
+        self.ask(document_highlight::handle, params).await
     }
 
     async fn document_symbol(&self, params: lsp::DocumentSymbolParams) -> Result<Option<lsp::DocumentSymbolResponse>> {
-        self.ask(|reply| ServerEvent::Question(FeatureRequest::Symbols(params, reply))).await
+        self.ask(document_symbol::handle, params).await
     }
 
     async fn semantic_tokens_full(&self, params: lsp::SemanticTokensParams) -> Result<Option<lsp::SemanticTokens>> {
-        self.ask(|reply| ServerEvent::Question(FeatureRequest::Tokens(params, reply))).await
+        self.ask(semantic_tokens::handle, params).await
     }
 
     async fn semantic_tokens_range(
         &self,
         params: lsp::SemanticTokensRangeParams,
     ) -> Result<Option<lsp::SemanticTokens>> {
-        self.ask(|reply| ServerEvent::Question(FeatureRequest::TokensOfRange(params, reply))).await
+        self.ask(semantic_tokens::handle_range, params).await
     }
 
     async fn inlay_hint(&self, params: lsp::InlayHintParams) -> Result<Option<Vec<lsp::InlayHint>>> {
-        self.ask(|reply| ServerEvent::Question(FeatureRequest::Hints(params, reply))).await
+        self.ask(inlay_hint::handle, params).await
     }
 
     async fn code_lens(&self, params: lsp::CodeLensParams) -> Result<Option<Vec<lsp::CodeLens>>> {
-        self.ask(|reply| ServerEvent::Question(FeatureRequest::Lenses(params, reply))).await
+        self.ask(code_lens::handle, params).await
     }
 
     async fn execute_command(&self, params: lsp::ExecuteCommandParams) -> Result<Option<Value>> {
-        self.ask(|reply| ServerEvent::Command(params, reply)).await
+        self.ask_later(execute_command::handle, params).await
     }
 }

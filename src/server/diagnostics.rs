@@ -8,38 +8,38 @@ use tower_lsp::gen_lsp_types as lsp;
 use model::syntax::Encoding;
 use rules::Diagnostic;
 
-use super::capabilities::ClientFeatures;
+use super::client_features::ClientFeatures;
 use super::to_lsp;
 use super::unit::{Unit, UnitDocument};
 
 /// The source that the editor shows beside a diagnostic.
-pub(super) const SOURCE: &str = "warpsmith";
+pub(crate) const SOURCE: &str = "warpsmith";
 
 /// The data that a diagnostic carries for code actions, so that they need not check the file again.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct DiagnosticData {
+pub(crate) struct DiagnosticData {
     /// The version of the document that the diagnostic was found in.
-    pub(super) version: i32,
+    pub(crate) version: i32,
     /// The fix, if the rule has one.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) fix: Option<FixData>,
+    pub(crate) fix: Option<FixData>,
 }
 
 /// A fix in the client's terms.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct FixData {
+pub(crate) struct FixData {
     /// The title of the fix.
-    pub(super) title: String,
+    pub(crate) title: String,
     /// The document that it changes: the diagnostic's own, or another cell of the notebook.
-    pub(super) uri: lsp::Uri,
+    pub(crate) uri: lsp::Uri,
     /// The version that the edits are for.
-    pub(super) version: i32,
+    pub(crate) version: i32,
     /// The edits, which belong together.
-    pub(super) edits: Vec<lsp::TextEdit>,
+    pub(crate) edits: Vec<lsp::TextEdit>,
 }
 
 /// The diagnostics of one document of a unit, in source order.
-pub(super) fn of_document(
+pub(crate) fn of_document(
     unit: &Unit,
     uri: &lsp::Uri,
     client: &ClientFeatures,
@@ -98,7 +98,7 @@ fn tags(rule: &str) -> Vec<lsp::DiagnosticTag> {
 }
 
 /// The answer to a pull request; it is "unchanged" when the client still has the same diagnostics.
-pub(super) fn report(
+pub(crate) fn report(
     version: i32,
     items: Vec<lsp::Diagnostic>,
     previous: Option<&str>,
@@ -119,7 +119,7 @@ pub(super) fn report(
 }
 
 /// The empty answer for a document that is not open.
-pub(super) fn empty_report() -> lsp::DocumentDiagnosticReport {
+pub(crate) fn empty_report() -> lsp::DocumentDiagnosticReport {
     full(None, Vec::new())
 }
 

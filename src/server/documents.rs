@@ -16,7 +16,7 @@ use crate::workspace::Workspace;
 
 /// All open files and notebooks.
 #[derive(Default)]
-pub(super) struct Documents {
+pub(crate) struct Documents {
     files: HashMap<lsp::Uri, File>,
     notebooks: HashMap<lsp::Uri, Notebook>,
     workspace: Workspace,
@@ -39,7 +39,7 @@ impl File {
 
 impl Documents {
     /// Opens a file. Opening it again replaces its text.
-    pub(super) fn open(&mut self, item: lsp::TextDocumentItem) {
+    pub(crate) fn open(&mut self, item: lsp::TextDocumentItem) {
         let file = File { version: item.version, document: Document::new(&item.text), unit: None, before: None };
         if self.files.insert(item.uri.clone(), file).is_some() {
             tracing::warn!(uri = %item.uri, "a document that is open was opened");
@@ -47,7 +47,7 @@ impl Documents {
     }
 
     /// Edits a file. Returns whether it is open.
-    pub(super) fn change(&mut self, params: lsp::DidChangeTextDocumentParams, encoding: Encoding) -> bool {
+    pub(crate) fn change(&mut self, params: lsp::DidChangeTextDocumentParams, encoding: Encoding) -> bool {
         let (version, uri) = (params.text_document.version, params.text_document.text_document_identifier.uri);
         let Some(file) = self.files.get_mut(&uri) else {
             tracing::warn!(%uri, "a document that is not open was edited");
@@ -63,7 +63,7 @@ impl Documents {
     }
 
     /// Closes a file. Returns whether it was open.
-    pub(super) fn close(&mut self, uri: &lsp::Uri) -> bool {
+    pub(crate) fn close(&mut self, uri: &lsp::Uri) -> bool {
         let was_open = self.files.remove(uri).is_some();
         if !was_open {
             tracing::warn!(%uri, "a document that is not open was closed");
@@ -72,13 +72,13 @@ impl Documents {
     }
 
     /// Opens a notebook.
-    pub(super) fn open_notebook(&mut self, params: lsp::DidOpenNotebookDocumentParams) {
+    pub(crate) fn open_notebook(&mut self, params: lsp::DidOpenNotebookDocumentParams) {
         let notebook = Notebook::new(&params.notebook_document, params.cell_text_documents);
         self.notebooks.insert(params.notebook_document.uri, notebook);
     }
 
     /// Edits a notebook. Returns the addresses of the removed cells; `None` when it is not open.
-    pub(super) fn change_notebook(
+    pub(crate) fn change_notebook(
         &mut self,
         params: lsp::DidChangeNotebookDocumentParams,
         encoding: Encoding,
@@ -92,12 +92,12 @@ impl Documents {
     }
 
     /// Closes a notebook. Returns the addresses of its cells.
-    pub(super) fn close_notebook(&mut self, uri: &lsp::Uri) -> Vec<lsp::Uri> {
+    pub(crate) fn close_notebook(&mut self, uri: &lsp::Uri) -> Vec<lsp::Uri> {
         self.notebooks.remove(uri).map_or_else(Vec::new, |notebook| notebook.cells())
     }
 
     /// The file or notebook that the document with this address (a file or a cell) belongs to.
-    pub(super) fn owner_of(&self, uri: &lsp::Uri) -> Option<lsp::Uri> {
+    pub(crate) fn owner_of(&self, uri: &lsp::Uri) -> Option<lsp::Uri> {
         if self.files.contains_key(uri) || self.notebooks.contains_key(uri) {
             return Some(uri.clone());
         }
@@ -105,7 +105,7 @@ impl Documents {
     }
 
     /// The unit of the present text of a file, a notebook, or the notebook of a cell.
-    pub(super) fn unit(&mut self, uri: &lsp::Uri) -> Option<Rc<Unit>> {
+    pub(crate) fn unit(&mut self, uri: &lsp::Uri) -> Option<Rc<Unit>> {
         let owner = self.owner_of(uri)?;
         if let Some(notebook) = self.notebooks.get_mut(&owner) {
             return Some(notebook.unit(&owner, &self.workspace));
@@ -120,13 +120,13 @@ impl Documents {
     }
 
     /// Drops the findings of all texts, because the settings have changed.
-    pub(super) fn forget_findings(&mut self) {
+    pub(crate) fn forget_findings(&mut self) {
         self.files.values_mut().for_each(File::forget_findings);
         self.notebooks.values_mut().for_each(Notebook::forget_findings);
     }
 
     /// Drops the findings of one text.
-    pub(super) fn forget_findings_of(&mut self, uri: &lsp::Uri) {
+    pub(crate) fn forget_findings_of(&mut self, uri: &lsp::Uri) {
         if let Some(file) = self.files.get_mut(uri) {
             file.forget_findings();
         }
@@ -137,7 +137,7 @@ impl Documents {
 
     /// Checks whether imported files or recordings of open files have changed. Returns whether findings were
     /// dropped because of that.
-    pub(super) fn refresh_imports(&mut self) -> bool {
+    pub(crate) fn refresh_imports(&mut self) -> bool {
         self.workspace.refresh();
         let mut units = self.files.values().filter_map(|file| file.unit.as_ref());
         let is_outdated = units.any(|unit| unit.is_outdated(&self.workspace))
@@ -149,12 +149,12 @@ impl Documents {
     }
 
     /// The newest command that made calls of a file and can be run again.
-    pub(super) fn run_of(&self, path: &Path) -> Option<RecordedCommand> {
+    pub(crate) fn run_of(&self, path: &Path) -> Option<RecordedCommand> {
         self.workspace.run_of(path)
     }
 
     /// The addresses of all open files and notebooks.
-    pub(super) fn all(&self) -> Vec<lsp::Uri> {
+    pub(crate) fn all(&self) -> Vec<lsp::Uri> {
         self.files.keys().chain(self.notebooks.keys()).cloned().collect()
     }
 }

@@ -12,7 +12,7 @@ use tower_lsp::jsonrpc::Request;
 
 /// The method of the request that replaces a malformed message; its answer has the id `null` and the code of a
 /// parse error, as JSON-RPC requires.
-pub(super) const MALFORMED: &str = "$/warpsmith/malformed";
+pub(crate) const MALFORMED: &str = "$/warpsmith/malformed";
 
 /// Greatest length of a header, in bytes; a longer one is invalid.
 const MAX_HEADER: usize = 8 << 10;
@@ -21,7 +21,7 @@ const MAX_BODY: usize = 1 << 30;
 const CHUNK: usize = 16 << 10;
 
 /// A reader that passes well-formed messages on from an arbitrary stream.
-pub(super) struct FrameReader<R> {
+pub(crate) struct FrameReader<R> {
     inner: R,
     /// Bytes that were read and do not form a message yet.
     pending: Vec<u8>,
@@ -32,7 +32,7 @@ pub(super) struct FrameReader<R> {
 
 impl<R> FrameReader<R> {
     /// Creates a reader of `inner`.
-    pub(super) fn new(inner: R) -> Self {
+    pub(crate) fn new(inner: R) -> Self {
         Self { inner, pending: Vec::new(), ready: Vec::new(), handed: 0 }
     }
 

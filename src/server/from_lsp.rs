@@ -7,17 +7,17 @@ use tower_lsp::gen_lsp_types as lsp;
 use model::syntax::{Document, Encoding, Position};
 
 /// The position with the same line and column.
-pub(super) fn position(position: lsp::Position) -> Position {
+pub(crate) fn position(position: lsp::Position) -> Position {
     Position { line: position.line, column: position.character }
 }
 
 /// The file that `uri` names; `None` when it is no file address.
-pub(super) fn path(uri: &lsp::Uri) -> Option<PathBuf> {
+pub(crate) fn path(uri: &lsp::Uri) -> Option<PathBuf> {
     if uri.scheme() == "file" { uri.to_file_path().ok() } else { None }
 }
 
 /// Applies the client's changes in order. Changes that do not fit are clamped or left out, and logged.
-pub(super) fn apply_changes(
+pub(crate) fn apply_changes(
     document: &mut Document,
     changes: Vec<lsp::TextDocumentContentChangeEvent>,
     encoding: Encoding,

@@ -5,7 +5,7 @@ const PYTHON_CELLS: [&str; 4] = ["%%time", "%%timeit", "%%capture", "%%prun"];
 
 /// `text` with magic lines (`%m`, `!m`, `x = !m`, `m?`) replaced by `0` and spaces; its length in bytes stays the
 /// same. A cell that belongs to another language (`%%bash`) becomes blank.
-pub(super) fn blank(text: &str) -> String {
+pub(crate) fn blank(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     if let Some(magic) = text.split_whitespace().next().filter(|word| word.starts_with("%%"))
         && !PYTHON_CELLS.contains(&magic)

@@ -13,8 +13,10 @@ use tower_lsp::gen_lsp_types as lsp;
 use model::syntax::Span;
 use search::{Offer, OptimizeScope, PastRun, RunState, history};
 
-use super::record::RecordingProcess;
 use super::unit::Unit;
+
+/// The command that stops a job. It takes `{job}`, the name of a search or a recording.
+pub(crate) const CANCEL: &str = "warpsmith.cancel";
 
 /// Time limit for searches to stop when the server ends.
 const STOP_TIMEOUT: Duration = Duration::from_secs(2);
@@ -22,22 +24,22 @@ const STOP_TIMEOUT: Duration = Duration::from_secs(2);
 const HISTORY: Duration = Duration::from_secs(5);
 
 /// A search, from its start until its offer was accepted or declined.
-pub(super) struct Job {
+pub(crate) struct Job {
     /// The text at the start of the search.
-    pub(super) unit: Rc<Unit>,
-    pub(super) subject: OptimizeScope,
-    pub(super) cancelled: Arc<AtomicBool>,
-    pub(super) stage: JobStage,
+    pub(crate) unit: Rc<Unit>,
+    pub(crate) subject: OptimizeScope,
+    pub(crate) cancelled: Arc<AtomicBool>,
+    pub(crate) stage: JobStage,
 }
 
 impl Job {
     /// The name of the kernel or function that is optimized.
-    pub(super) fn name(&self) -> &str {
+    pub(crate) fn name(&self) -> &str {
         self.subject.name().unwrap_or("the file")
     }
 
     /// The spans of the text that must be unchanged for the offer to be valid.
-    pub(super) fn spans(&self) -> Vec<Span> {
+    pub(crate) fn spans(&self) -> Vec<Span> {
         let module = &self.unit.module;
         match &self.subject {
             OptimizeScope::Kernel(name) => module.kernel(name).into_iter().map(|kernel| kernel.span).collect(),
@@ -50,7 +52,17 @@ impl Job {
     }
 }
 
-pub(super) enum JobStage {
+/// A program that runs under the recorder.
+pub(crate) struct RecordingProcess {
+    /// The file whose calls are recorded.
+    pub(crate) uri: lsp::Uri,
+    /// The command as it is shown to the user.
+    pub(crate) shown: String,
+    pub(crate) cancelled: Arc<AtomicBool>,
+}
+
+/// How far a search is.
+pub(crate) enum JobStage {
     Searching,
     /// The user was asked whether to apply the offer.
     Asking(Box<Offer>),
@@ -62,14 +74,14 @@ pub(super) enum JobStage {
 }
 
 /// All searches and recordings.
-pub(super) struct Jobs {
-    pub(super) jobs: HashMap<String, Job>,
+pub(crate) struct Jobs {
+    pub(crate) jobs: HashMap<String, Job>,
     recordings: HashMap<String, RecordingProcess>,
     /// The runs of each workspace, and when they were read.
     history: HashMap<PathBuf, (Instant, Vec<PastRun>)>,
     count: usize,
     /// Each search and each recording holds a clone of this sender until it has ended.
-    pub(super) running: mpsc::Sender<()>,
+    pub(crate) running: mpsc::Sender<()>,
     all_ended: mpsc::Receiver<()>,
 }
 
@@ -82,25 +94,25 @@ impl Default for Jobs {
 }
 
 impl Jobs {
-    pub(super) fn next_id(&mut self, kind: &str) -> String {
+    pub(crate) fn next_id(&mut self, kind: &str) -> String {
         self.count += 1;
         format!("warpsmith/{kind}/{}", self.count)
     }
 
     /// Adds a recording; its thread holds the sender until it has ended.
-    pub(super) fn begin_recording(&mut self, recording: RecordingProcess) -> (String, mpsc::Sender<()>) {
+    pub(crate) fn begin_recording(&mut self, recording: RecordingProcess) -> (String, mpsc::Sender<()>) {
         let id = self.next_id("record");
         self.recordings.insert(id.clone(), recording);
         (id, self.running.clone())
     }
 
     /// Removes a recording that has ended.
-    pub(super) fn end_recording(&mut self, id: &str) -> Option<RecordingProcess> {
+    pub(crate) fn end_recording(&mut self, id: &str) -> Option<RecordingProcess> {
         self.recordings.remove(id)
     }
 
     /// The name of the recording that runs for a file.
-    pub(super) fn recording(&self, uri: &lsp::Uri) -> Option<&String> {
+    pub(crate) fn recording(&self, uri: &lsp::Uri) -> Option<&String> {
         self.recordings.iter().find(|(_, recording)| recording.uri == *uri).map(|(id, _)| id)
     }
 
@@ -109,14 +121,14 @@ impl Jobs {
         searches.chain(self.recordings.iter().map(|(id, recording)| (id, &recording.cancelled)))
     }
 
-    pub(super) fn set_stage(&mut self, id: &str, stage: JobStage) {
+    pub(crate) fn set_stage(&mut self, id: &str, stage: JobStage) {
         if let Some(job) = self.jobs.get_mut(id) {
             job.stage = stage;
         }
     }
 
     /// The last run that searched this, unless a process is still working on it.
-    pub(super) fn last_run(&mut self, workspace: &Path, file: &Path, subject: &OptimizeScope) -> Option<PastRun> {
+    pub(crate) fn last_run(&mut self, workspace: &Path, file: &Path, subject: &OptimizeScope) -> Option<PastRun> {
         let known = self.history.get(workspace).filter(|(at, _)| at.elapsed() < HISTORY);
         if known.is_none() {
             self.history.insert(workspace.to_owned(), (Instant::now(), history(workspace)));
@@ -127,30 +139,30 @@ impl Jobs {
     }
 
     /// Drops the cached lists of runs.
-    pub(super) fn look_for_runs(&mut self) {
+    pub(crate) fn look_for_runs(&mut self) {
         self.history.clear();
     }
 
     /// The name of the search in progress for this subject.
-    pub(super) fn searching(&self, uri: &lsp::Uri, subject: &OptimizeScope) -> Option<&String> {
+    pub(crate) fn searching(&self, uri: &lsp::Uri, subject: &OptimizeScope) -> Option<&String> {
         let wanted =
             |job: &Job| matches!(job.stage, JobStage::Searching) && job.unit.uri == *uri && job.subject == *subject;
         self.jobs.iter().find(|(_, job)| wanted(job)).map(|(id, _)| id)
     }
 
     /// Asks a job to stop. Returns whether there is such a job.
-    pub(super) fn cancel(&self, id: &str) -> bool {
+    pub(crate) fn cancel(&self, id: &str) -> bool {
         let found = self.flags().find(|(known, _)| *known == id);
         found.inspect(|(_, cancelled)| cancelled.store(true, Ordering::SeqCst)).is_some()
     }
 
     /// Asks all jobs to stop.
-    pub(super) fn cancel_all(&self) {
+    pub(crate) fn cancel_all(&self) {
         self.flags().for_each(|(_, cancelled)| cancelled.store(true, Ordering::SeqCst));
     }
 
     /// Stops all jobs and waits for them, up to a time limit.
-    pub(super) fn stop(self) {
+    pub(crate) fn stop(self) {
         self.cancel_all();
         drop(self.running);
         if self.all_ended.recv_timeout(STOP_TIMEOUT) == Err(mpsc::RecvTimeoutError::Timeout) {

@@ -47,7 +47,7 @@ static WRITER: OnceLock<Option<Sender<Message>>> = OnceLock::new();
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 
 /// The skill memory of this user; the shipped one when the user's cannot be read.
-pub(super) fn memory() -> LearnedRules {
+pub(crate) fn memory() -> LearnedRules {
     // The notes of this server are written first, so that they are included.
     flush();
     Store::memory_in(&state_folder()).unwrap_or_else(|error| {
@@ -57,7 +57,7 @@ pub(super) fn memory() -> LearnedRules {
 }
 
 /// Queues a note to be written.
-pub(super) fn remember(note: MemoryNote) {
+pub(crate) fn remember(note: MemoryNote) {
     let writer = WRITER.get_or_init(|| {
         let (sender, notes) = channel();
         let started = std::thread::Builder::new().name("memory".to_owned()).spawn(move || run(&notes));
@@ -74,7 +74,7 @@ pub(super) fn remember(note: MemoryNote) {
 }
 
 /// Waits until all notes are written, up to a time limit.
-pub(super) fn flush() {
+pub(crate) fn flush() {
     let Some(Some(writer)) = WRITER.get() else { return };
     let (done, written) = sync_channel(1);
     if writer.send(Message::Flush(done)).is_ok() && written.recv_timeout(PATIENCE).is_err() {

@@ -1,9 +1,10 @@
 //! The language server over stdio: the only module that knows LSP.
 //!
-//! One thread, the [`owner`], holds all state and handles one [`Event`](event::ServerEvent) at a time, in the order of
-//! arrival. The protocol library (`tower-lsp-server`) only converts messages into events ([`backend`]); a request
-//! waits there for the owner's answer. Requests to the *client* run on a task of their own ([`client`]), and the
-//! answer comes back as an event, so the server never waits for a client that waits for the server.
+//! One thread, the [`owner`], holds all state and runs one task at a time, in the order of arrival. [`backend`] has a line for
+//! each message of the client: it sends the owner a task with the message's handler, which is in [`requests`] or
+//! [`notifications`]. Requests to the *client* run on a task of their own ([`client`]), and what comes of them, and of threads
+//! that search, compile or record, returns as a task for the owner, so the server never waits for a client that waits
+//! for the server.
 //!
 //! Invariants:
 //! - No handler awaits before it has sent its event: this keeps edits in order.
@@ -11,50 +12,47 @@
 //! - Texts are current after each edit; they are parsed and checked once the queue is empty.
 //! - Every published diagnostic and every edit names the version it was made for.
 
+mod action_request;
 mod backend;
-mod capabilities;
 mod client;
-mod code_action;
-mod code_lens;
+mod client_features;
+mod commands;
 mod compile;
-mod completion;
-mod definition;
+mod compiler_queue;
 mod diagnostics;
 mod documents;
-mod event;
-mod feature;
 mod framing;
 mod from_lsp;
-mod hover;
-mod inlay_hints;
-mod inspect;
-mod interpreter;
+mod idle_timer;
+mod interpreter_changes;
+mod interpreters;
 mod ipython_magics;
 mod jobs;
 mod kernel_writing;
+mod memory_state;
 mod memory_writer;
 mod model;
 mod notebook;
+mod notifications;
 mod offer;
-mod optimize;
 mod owner;
 mod parent_process;
+mod pending_inspection;
 mod progress;
-mod record;
-mod report;
-mod search;
-mod semantic_tokens;
+mod reply;
+mod requests;
+mod search_feed;
+mod server_status;
 mod settings;
-mod signature_help;
 mod skill_memory;
-mod status;
 mod suppression;
 mod survey;
-mod symbols;
+mod survey_queue;
 mod target;
 mod to_lsp;
 mod tools;
 mod unit;
+mod writable;
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -65,7 +63,6 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tower_lsp::{LspService, Server};
 
 use backend::Backend;
-use event::ServerEvent;
 pub use memory_writer::MemoryNote;
 use owner::Owner;
 pub use tools::Tools;
@@ -102,16 +99,16 @@ where
         .build()
         .context("could not start the threads of the server")?;
     let shut_down = Arc::new(AtomicBool::new(false));
-    let (events, inbox) = tokio::sync::mpsc::unbounded_channel();
+    let (events, inbox) = owner::events();
     let (calls, outbox) = client::ClientSender::new();
     let (service, socket) = LspService::build(|client| {
-        runtime.spawn(client::run(client, outbox, events.clone()));
+        runtime.spawn(client::run(client, outbox));
         Backend::new(events.clone(), Arc::clone(&shut_down))
     })
     .custom_method("window/workDoneProgress/cancel", Backend::cancel_progress)
     .custom_method("$/setTrace", Backend::set_trace)
-    .custom_method(status::METHOD, Backend::status)
-    .custom_method(search::METHOD, Backend::search)
+    .custom_method(server_status::METHOD, Backend::status)
+    .custom_method(search_feed::METHOD, Backend::run_report)
     .custom_method(framing::MALFORMED, Backend::malformed)
     .finish();
     let for_owner = events.clone();
@@ -122,7 +119,7 @@ where
 
     let server = Server::new(framing::FrameReader::new(input), output, socket).concurrency_level(CONCURRENCY);
     runtime.block_on(server.serve(service));
-    let _ = events.send(ServerEvent::Exit);
+    events.exit();
     let _ = owner.join();
     memory_writer::flush();
     // A thread that reads standard input cannot be interrupted, so it is left running.

@@ -11,23 +11,24 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
+use tower_lsp::Client;
 use tower_lsp::gen_lsp_types as lsp;
 use tower_lsp::jsonrpc::{ErrorCode, Id, Request as Message};
 use tower_service::Service as _;
 
 use llm::{EditorModel, Finish, ModelError, ModelRequest, ProviderReply, TokenUsage};
 
-use super::client::{ClientCommand, ClientSender};
+use super::client::ClientSender;
 
 const METHOD: &str = "warpsmith/model";
 /// Period of the check whether the search still wants the reply.
 const GLANCE: Duration = Duration::from_millis(50);
 
 /// The models of the client.
-pub(super) struct ClientModels(pub(super) ClientSender);
+pub(crate) struct ClientModels(pub(crate) ClientSender);
 
 /// A question to a model that is being sent to the client.
-pub(super) struct PendingModelRequest {
+struct PendingModelRequest {
     params: Value,
     reply: mpsc::Sender<Result<ProviderReply, ModelError>>,
     /// Resolves when the search no longer wants the reply.
@@ -61,7 +62,8 @@ impl EditorModel for ClientModels {
     ) -> Result<ProviderReply, ModelError> {
         let (reply, replied) = mpsc::channel();
         let (wanted, over) = oneshot::channel();
-        self.0.send(ClientCommand::AskModel(PendingModelRequest { params: params(model, request), reply, over }));
+        let asked = PendingModelRequest { params: params(model, request), reply, over };
+        self.0.concurrently(|client| ask(client, asked));
         let answer = loop {
             match replied.recv_timeout(GLANCE) {
                 Ok(answer) => break answer,
@@ -93,7 +95,7 @@ fn failed(why: impl Into<String>, is_lasting: bool) -> ModelError {
 }
 
 /// Asks the client, until it has answered or the search no longer wants the reply.
-pub(super) async fn ask(mut client: tower_lsp::Client, asked: PendingModelRequest) {
+async fn ask(mut client: Client, asked: PendingModelRequest) {
     let PendingModelRequest { params, reply, over } = asked;
     let id = client.next_request_id();
     let message = Message::build(METHOD).id(id.clone()).params(params).finish();

@@ -12,7 +12,7 @@ use super::{from_lsp, ipython_magics};
 use crate::workspace::Workspace;
 
 /// An open notebook.
-pub(super) struct Notebook {
+pub(crate) struct Notebook {
     cells: Vec<Cell>,
     unit: Option<Rc<Unit>>,
     /// The unit of the former text, for reuse of what has not changed.
@@ -27,14 +27,14 @@ struct Cell {
 
 impl Notebook {
     /// Creates a notebook from the client's message.
-    pub(super) fn new(notebook: &lsp::NotebookDocument, texts: Vec<lsp::TextDocumentItem>) -> Self {
+    pub(crate) fn new(notebook: &lsp::NotebookDocument, texts: Vec<lsp::TextDocumentItem>) -> Self {
         let mut texts = by_uri(texts);
         let cells = notebook.cells.iter().map(|cell| Cell::new(cell, &mut texts)).collect();
         Self { cells, unit: None, before: None }
     }
 
     /// Applies the client's changes. Returns the addresses of the removed Python cells.
-    pub(super) fn change(&mut self, change: lsp::NotebookDocumentChangeEvent, encoding: Encoding) -> Vec<lsp::Uri> {
+    pub(crate) fn change(&mut self, change: lsp::NotebookDocumentChangeEvent, encoding: Encoding) -> Vec<lsp::Uri> {
         self.forget_findings();
         let Some(cells) = change.cells else { return Vec::new() };
         let mut gone = Vec::new();
@@ -80,17 +80,17 @@ impl Notebook {
     }
 
     /// Whether one of the cells has this address.
-    pub(super) fn has(&self, uri: &lsp::Uri) -> bool {
+    pub(crate) fn has(&self, uri: &lsp::Uri) -> bool {
         self.cells.iter().any(|cell| cell.uri == *uri)
     }
 
     /// The addresses of the Python cells.
-    pub(super) fn cells(&self) -> Vec<lsp::Uri> {
+    pub(crate) fn cells(&self) -> Vec<lsp::Uri> {
         self.cells.iter().filter(|cell| cell.text.is_some()).map(|cell| cell.uri.clone()).collect()
     }
 
     /// The unit of all Python cells together.
-    pub(super) fn unit(&mut self, notebook: &lsp::Uri, workspace: &Workspace) -> Rc<Unit> {
+    pub(crate) fn unit(&mut self, notebook: &lsp::Uri, workspace: &Workspace) -> Rc<Unit> {
         let build = || {
             let (mut joined, mut parts) = (String::new(), Vec::new());
             for cell in &self.cells {
@@ -109,12 +109,12 @@ impl Notebook {
     }
 
     /// The unit, if it was built already.
-    pub(super) fn known(&self) -> Option<&Rc<Unit>> {
+    pub(crate) fn known(&self) -> Option<&Rc<Unit>> {
         self.unit.as_ref()
     }
 
     /// Drops the findings.
-    pub(super) fn forget_findings(&mut self) {
+    pub(crate) fn forget_findings(&mut self) {
         self.before = self.unit.take().or(self.before.take());
     }
 }

@@ -10,7 +10,7 @@ use search::Offer;
 
 /// Converts edits of the text `old` to edits of `new`, the user's later version. Returns `None` when a line that an
 /// edit touches, or a line of `meant` (kernels and functions of `old`), has changed.
-pub(super) fn rebase(old: &str, edits: &[Edit], meant: &[Span], new: &str) -> Option<Vec<Edit>> {
+pub(crate) fn rebase(old: &str, edits: &[Edit], meant: &[Span], new: &str) -> Option<Vec<Edit>> {
     if old == new {
         return Some(edits.to_vec());
     }
@@ -62,13 +62,13 @@ fn whole_lines(text: &str, span: Span) -> Span {
 }
 
 /// The change of a file as a unified diff, as `patch` reads it.
-pub(super) fn diff(old: &str, new: &str, path: Option<&Path>) -> String {
+pub(crate) fn diff(old: &str, new: &str, path: Option<&Path>) -> String {
     let name = path.and_then(Path::file_name).unwrap_or_default().to_string_lossy();
     TextDiff::from_lines(old, new).unified_diff().header(&name, &name).to_string()
 }
 
 /// The changes of an offer, and the conditions of its speedup.
-pub(super) fn description(offer: &Offer) -> String {
+pub(crate) fn description(offer: &Offer) -> String {
     format!("{} · {}", offer.change, offer.speedup.conditions)
 }
 

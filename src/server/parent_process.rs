@@ -7,7 +7,7 @@ use std::time::Duration;
 const PERIOD: Duration = Duration::from_secs(2);
 
 /// Watches process `id`, from a thread of its own.
-pub(super) fn watch_parent(id: i32) {
+pub(crate) fn watch_parent(id: i32) {
     let watch = move || {
         while is_alive(id) {
             std::thread::park_timeout(PERIOD);

@@ -6,21 +6,22 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use tokio::sync::watch;
+use tower_lsp::Client;
 use tower_lsp::gen_lsp_types as lsp;
 
 use llm::EditorModel;
 use search::{Observer, Progress, Report, ReportChange};
 
-use super::client::{ClientCommand, ClientSender};
+use super::client::ClientSender;
 use super::model::ClientModels;
-use super::search::ProgressSender;
+use super::search_feed::ProgressSender;
 
 /// Least time between two reports: at most ten a second.
 const PERIOD: Duration = Duration::from_millis(100);
 
 /// The state that is shown.
 #[derive(Clone, Debug, Default)]
-pub(super) enum ProgressState {
+pub(crate) enum ProgressState {
     /// The job has begun.
     #[default]
     Begun,
@@ -33,25 +34,25 @@ pub(super) enum ProgressState {
 /// The observer of a search for the editor: it forwards the progress and the user's request to stop.
 ///
 /// The progress in the editor ends when the watcher is dropped, however the search ends.
-pub(super) struct ProgressReporter {
+pub(crate) struct ProgressReporter {
     states: watch::Sender<ProgressState>,
     cancelled: Arc<AtomicBool>,
     client: ClientSender,
     /// The sender of news for clients that draw the search.
-    pub(super) teller: Option<ProgressSender>,
+    pub(crate) teller: Option<ProgressSender>,
     /// Whether the client lets searches ask its language models.
-    pub(super) takes_model: bool,
+    pub(crate) takes_model: bool,
 }
 
 impl ProgressReporter {
     /// Creates a watcher that stops the search once `cancelled` is set, and the receiver of its states.
-    pub(super) fn new(cancelled: Arc<AtomicBool>, client: ClientSender) -> (Self, watch::Receiver<ProgressState>) {
+    pub(crate) fn new(cancelled: Arc<AtomicBool>, client: ClientSender) -> (Self, watch::Receiver<ProgressState>) {
         let (states, receiver) = watch::channel(ProgressState::Begun);
         (Self { states, cancelled, client, teller: None, takes_model: false }, receiver)
     }
 
     /// Ends the progress with a short message.
-    pub(super) fn end(self, message: &str) {
+    pub(crate) fn end(self, message: &str) {
         self.states.send_replace(ProgressState::Ended(message.to_owned()));
     }
 }
@@ -98,7 +99,10 @@ impl ProgressReporter {
     /// Asks the user and waits for the answer.
     fn ask(&self, question: &str, actions: [&'static str; 2]) -> bool {
         let (answer, answered) = mpsc::channel();
-        self.client.send(ClientCommand::Confirm { text: question.to_owned(), actions, answer });
+        self.client.ask(question.to_owned(), &actions, move |choice| {
+            // The search may have been stopped meanwhile.
+            let _ = answer.send(choice.as_deref() == Some(actions[0]));
+        });
         while !self.cancelled() {
             match answered.recv_timeout(PERIOD) {
                 Ok(yes) => return yes,
@@ -112,12 +116,11 @@ impl ProgressReporter {
 
 /// Shows progress under the token `job` until the watcher is dropped. Shows nothing when the client does not accept
 /// it.
-pub(super) async fn show(
-    client: tower_lsp::Client,
-    job: String,
-    title: String,
-    mut states: watch::Receiver<ProgressState>,
-) {
+pub(crate) fn show(client: &ClientSender, job: String, title: String, states: watch::Receiver<ProgressState>) {
+    client.concurrently(|client| report(client, job, title, states));
+}
+
+async fn report(client: Client, job: String, title: String, mut states: watch::Receiver<ProgressState>) {
     let token = lsp::ProgressToken::String(job); // a string: Zed knows no other
     if let Err(error) = client.create_work_done_progress(token.clone()).await {
         tracing::info!(%error, "the client shows no progress");

@@ -17,7 +17,7 @@ use super::tools::Tools;
 use crate::settings::{load, merge};
 
 /// The server's section of the editor's settings.
-pub(super) const SECTION: &str = "warpsmith";
+pub(crate) const SECTION: &str = "warpsmith";
 
 /// Keys in that section that are for the editor's extension and not for the server.
 const EXTENSION_KEYS: [&str; 5] = ["enable", "path", "server", "trace", INTERPRETER];
@@ -26,15 +26,15 @@ const EXTENSION_KEYS: [&str; 5] = ["enable", "path", "server", "trace", INTERPRE
 const INTERPRETER: &str = "interpreter";
 
 /// The resolved settings of one folder.
-pub(super) struct FolderSettings {
+pub(crate) struct FolderSettings {
     /// The settings after merging.
-    pub(super) settings: Settings,
+    pub(crate) settings: Settings,
     /// The rules that they select.
-    pub(super) selection: Selection,
+    pub(crate) selection: Selection,
     /// The Triton version to check against.
-    pub(super) target: TritonTarget,
+    pub(crate) target: TritonTarget,
     /// The Python environment.
-    pub(super) environment: Option<PythonEnvironment>,
+    pub(crate) environment: Option<PythonEnvironment>,
     /// The root of the workspace in which they apply.
     root: PathBuf,
     excludes: Option<Excludes>,
@@ -42,24 +42,24 @@ pub(super) struct FolderSettings {
 
 impl FolderSettings {
     /// Whether the settings exclude this file.
-    pub(super) fn excludes(&self, path: &Path) -> bool {
+    pub(crate) fn excludes(&self, path: &Path) -> bool {
         self.excludes.as_ref().is_some_and(|excludes| excludes.cover(path, false))
     }
 }
 
 /// The location of a document.
-pub(super) struct DocumentLocation<'a> {
+pub(crate) struct DocumentLocation<'a> {
     /// The folder that contains it.
-    pub(super) folder: &'a Path,
+    pub(crate) folder: &'a Path,
     /// The root of its workspace.
-    pub(super) root: &'a Path,
+    pub(crate) root: &'a Path,
     /// The workspace folder that contains it, by the client's address.
-    pub(super) workspace: Option<&'a lsp::Uri>,
+    pub(crate) workspace: Option<&'a lsp::Uri>,
 }
 
 /// All settings, with caches by folder.
 #[derive(Default)]
-pub(super) struct SettingsStore {
+pub(crate) struct SettingsStore {
     /// The settings from `initialize`, which apply where the client sends no later ones.
     initial: Value,
     /// The editor's settings, by workspace folder.
@@ -77,7 +77,7 @@ pub(super) struct SettingsStore {
 
 impl SettingsStore {
     /// Stores the settings from `initialize`.
-    pub(super) fn set_initial(&mut self, value: Value, chosen: Option<PathBuf>) {
+    pub(crate) fn set_initial(&mut self, value: Value, chosen: Option<PathBuf>) {
         self.chosen_initially = chosen.or_else(|| interpreter(&value).flatten());
         if let Some(value) = self.checked(value) {
             self.initial = value;
@@ -85,7 +85,7 @@ impl SettingsStore {
     }
 
     /// Stores the editor's settings; `null` removes them. Where new settings cannot be used, the former ones stay.
-    pub(super) fn set_client(&mut self, answers: Vec<(Option<lsp::Uri>, Value)>) {
+    pub(crate) fn set_client(&mut self, answers: Vec<(Option<lsp::Uri>, Value)>) {
         for (folder, value) in answers {
             match interpreter(&value) {
                 Some(chosen) => self.chosen.insert(folder.clone(), chosen),
@@ -106,7 +106,7 @@ impl SettingsStore {
     }
 
     /// Reads the settings files again. Returns whether one of them has changed.
-    pub(super) fn reload(&mut self) -> bool {
+    pub(crate) fn reload(&mut self) -> bool {
         let mut changed = false;
         for (folder, known) in &mut self.files {
             match load(folder) {
@@ -126,12 +126,12 @@ impl SettingsStore {
     }
 
     /// Drops what was found in the file system.
-    pub(super) fn forget(&mut self) {
+    pub(crate) fn forget(&mut self) {
         self.resolved.clear();
     }
 
     /// Looks for the Python environments again. Returns whether one has changed.
-    pub(super) fn refresh_environments(&mut self, tools: &Tools) -> bool {
+    pub(crate) fn refresh_environments(&mut self, tools: &Tools) -> bool {
         let is_another = |((folder, workspace), known): (&(PathBuf, Option<lsp::Uri>), &Rc<FolderSettings>)| {
             let settings = known.settings.python.as_deref();
             let search = InterpreterSearch {
@@ -150,7 +150,7 @@ impl SettingsStore {
     }
 
     /// The package folders of an interpreter that is in use.
-    pub(super) fn packages_of(&self, python: &Path) -> Vec<PathBuf> {
+    pub(crate) fn packages_of(&self, python: &Path) -> Vec<PathBuf> {
         let mut environments = self.resolved.values().filter_map(|known| known.environment.as_ref());
         let found = environments.find(|environment| environment.python == python);
         found.map(|environment| environment.site_packages.clone()).unwrap_or_default()
@@ -163,7 +163,7 @@ impl SettingsStore {
     }
 
     /// The settings that apply at `place`.
-    pub(super) fn at(&mut self, place: &DocumentLocation<'_>, tools: &Tools) -> Rc<FolderSettings> {
+    pub(crate) fn at(&mut self, place: &DocumentLocation<'_>, tools: &Tools) -> Rc<FolderSettings> {
         let key = (place.folder.to_path_buf(), place.workspace.cloned());
         if let Some(resolved) = self.resolved.get(&key) {
             return Rc::clone(resolved);
@@ -215,30 +215,30 @@ impl SettingsStore {
     }
 
     /// Takes the problems that the user has not seen yet.
-    pub(super) fn take_problems(&mut self) -> Vec<String> {
+    pub(crate) fn take_problems(&mut self) -> Vec<String> {
         std::mem::take(&mut self.untold)
     }
 }
 
 /// The initialization options of the client.
 #[derive(Default)]
-pub(super) struct Options {
+pub(crate) struct Options {
     /// The editor's settings: the member `settings`, or the options as a whole.
-    pub(super) settings: Value,
+    pub(crate) settings: Value,
     /// Whether the user trusts the workspace; false only with `workspaceTrusted: false`.
-    pub(super) trusted: bool,
+    pub(crate) trusted: bool,
     /// The interpreter that the user chose in the editor: `interpreter`.
-    pub(super) interpreter: Option<PathBuf>,
+    pub(crate) interpreter: Option<PathBuf>,
     /// Whether the client accepts `warpsmith/status`: `status: true`.
-    pub(super) status: bool,
+    pub(crate) status: bool,
     /// Whether it accepts `warpsmith/search`: `search: true`.
-    pub(super) search: bool,
+    pub(crate) search: bool,
     /// Whether it answers `warpsmith/model`: `languageModel: true`.
-    pub(super) language_model: bool,
+    pub(crate) language_model: bool,
 }
 
 /// Parses `initializationOptions`.
-pub(super) fn options(value: Option<Value>) -> Options {
+pub(crate) fn options(value: Option<Value>) -> Options {
     let Some(Value::Object(mut options)) = value else {
         return Options { trusted: true, ..Options::default() };
     };
@@ -259,7 +259,7 @@ fn interpreter(value: &Value) -> Option<Option<PathBuf>> {
 }
 
 /// The server's section of settings that a client sent unasked: the member with its name, or the value as a whole.
-pub(super) fn section(settings: Value) -> Value {
+pub(crate) fn section(settings: Value) -> Value {
     match settings {
         Value::Object(mut sections) => sections.remove(SECTION).unwrap_or(Value::Object(sections)),
         other => other,

@@ -9,7 +9,7 @@ const MARK: &str = "warpsmith: ignore";
 
 /// The code at byte `offset` of a suppression comment, with its span. In a comment with a single code, any offset
 /// selects it.
-pub(super) fn code_at(source: &Source, offset: usize) -> Option<(&str, Span)> {
+pub(crate) fn code_at(source: &Source, offset: usize) -> Option<(&str, Span)> {
     let comment = comment_at(source, offset)?;
     let list = list(source, comment)?;
     let text = source.slice(list);
@@ -23,7 +23,7 @@ pub(super) fn code_at(source: &Source, offset: usize) -> Option<(&str, Span)> {
 
 /// The edit that suppresses `code` for a finding at `span`: an addition to the comment at the line's end, or a new
 /// comment. `None` where no comment is possible, or where one covers all codes already.
-pub(super) fn edit(source: &Source, span: Span, code: &str) -> Option<Edit> {
+pub(crate) fn edit(source: &Source, span: Span, code: &str) -> Option<Edit> {
     let line_end = |offset: usize| {
         let lines = source.lines();
         lines.range(source.text(), lines.line_of(offset)).end

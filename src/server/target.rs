@@ -5,12 +5,12 @@ use model::api::TritonTarget;
 use runtime::python::environment::{self, InterpreterSearch, PythonEnvironment};
 
 /// Finds the Python environment. Reads the file system, runs nothing.
-pub(super) fn environment(search: &InterpreterSearch<'_>) -> Option<PythonEnvironment> {
+pub(crate) fn environment(search: &InterpreterSearch<'_>) -> Option<PythonEnvironment> {
     PythonEnvironment::find(search, &|name| std::env::var_os(name))
 }
 
 /// The Triton version to check against.
-pub(super) fn target_for(settings: &Settings, environment: Option<&PythonEnvironment>) -> TritonTarget {
+pub(crate) fn target_for(settings: &Settings, environment: Option<&PythonEnvironment>) -> TritonTarget {
     environment::target_for(settings, environment).unwrap_or_else(|error| {
         // Settings are checked when they are read, so this does not happen.
         tracing::error!(%error, "the version of Triton in the settings cannot be read");

@@ -4,19 +4,19 @@ use std::collections::HashMap;
 
 use tower_lsp::gen_lsp_types as lsp;
 
-use model::syntax::{Encoding, Position};
+use model::syntax::{Encoding, Position, Span};
 use rules::{Edit, Severity};
 
-use super::capabilities::ClientFeatures;
+use super::client_features::ClientFeatures;
 use super::unit::{Unit, UnitDocument};
 
 /// The position with the same line and column.
-pub(super) fn position(position: Position) -> lsp::Position {
+pub(crate) fn position(position: Position) -> lsp::Position {
     lsp::Position { line: position.line, character: position.column }
 }
 
 /// A severity.
-pub(super) fn severity(severity: Severity) -> lsp::DiagnosticSeverity {
+pub(crate) fn severity(severity: Severity) -> lsp::DiagnosticSeverity {
     match severity {
         Severity::Error => lsp::DiagnosticSeverity::Error,
         Severity::Warning => lsp::DiagnosticSeverity::Warning,
@@ -24,8 +24,14 @@ pub(super) fn severity(severity: Severity) -> lsp::DiagnosticSeverity {
     }
 }
 
+/// The location of a span of a unit.
+pub(crate) fn location(unit: &Unit, span: Span, encoding: Encoding) -> Option<lsp::Location> {
+    let (part, range) = unit.locate(span, encoding)?;
+    Some(lsp::Location { uri: part.uri.clone(), range })
+}
+
 /// Edits of one document of a unit. `None` when they belong to several documents or cross the border of one.
-pub(super) fn edits<'a>(
+pub(crate) fn edits<'a>(
     unit: &'a Unit,
     edits: &[Edit],
     encoding: Encoding,
@@ -44,7 +50,7 @@ pub(super) fn edits<'a>(
 }
 
 /// A workspace edit of one version of a document; it names the version where the client supports that.
-pub(super) fn workspace_edit(
+pub(crate) fn workspace_edit(
     client: &ClientFeatures,
     uri: &lsp::Uri,
     version: i32,
@@ -59,7 +65,7 @@ pub(super) fn workspace_edit(
 }
 
 /// The same under an annotation that the user must confirm, with the job's name as its identifier.
-pub(super) fn annotated_edit(
+pub(crate) fn annotated_edit(
     uri: &lsp::Uri,
     version: i32,
     edits: Vec<lsp::TextEdit>,

@@ -16,29 +16,29 @@ use super::{from_lsp, to_lsp};
 use crate::workspace::Workspace;
 
 /// One version of a text with its model and findings.
-pub(super) struct Unit {
+pub(crate) struct Unit {
     /// The address of the file or the notebook.
-    pub(super) uri: lsp::Uri,
+    pub(crate) uri: lsp::Uri,
     /// Its path, if it is in the file system.
-    pub(super) path: Option<PathBuf>,
+    pub(crate) path: Option<PathBuf>,
     /// Whether it is a notebook.
-    pub(super) is_notebook: bool,
+    pub(crate) is_notebook: bool,
     /// The parsed text.
-    pub(super) source: Source,
+    pub(crate) source: Source,
     /// The model of its kernels.
-    pub(super) module: Module,
+    pub(crate) module: Module,
     /// The documents that it consists of, in order.
-    pub(super) parts: Vec<UnitDocument>,
+    pub(crate) parts: Vec<UnitDocument>,
     /// The findings of the rules, once they ran.
-    pub(super) diagnostics: OnceCell<Vec<Diagnostic>>,
+    pub(crate) diagnostics: OnceCell<Vec<Diagnostic>>,
 }
 
 /// A document of the editor within a unit.
-pub(super) struct UnitDocument {
+pub(crate) struct UnitDocument {
     /// The document.
-    pub(super) uri: lsp::Uri,
+    pub(crate) uri: lsp::Uri,
     /// The version of the document.
-    pub(super) version: i32,
+    pub(crate) version: i32,
     /// The byte at which the document's text begins in the unit's.
     start: usize,
     /// The document's own text: as long as its share of the unit's, but with its magic lines.
@@ -48,12 +48,12 @@ pub(super) struct UnitDocument {
 
 impl UnitDocument {
     /// The only document of a unit.
-    pub(super) fn whole(uri: lsp::Uri, version: i32, source: &Source) -> Self {
+    pub(crate) fn whole(uri: lsp::Uri, version: i32, source: &Source) -> Self {
         Self { uri, version, start: 0, text: Arc::clone(source.text()), lines: source.lines().clone() }
     }
 
     /// A document whose text begins at byte `start` of the unit's.
-    pub(super) fn at(start: usize, uri: lsp::Uri, version: i32, text: &str) -> Self {
+    pub(crate) fn at(start: usize, uri: lsp::Uri, version: i32, text: &str) -> Self {
         Self { uri, version, start, text: text.into(), lines: LineIndex::new(text) }
     }
 
@@ -68,7 +68,7 @@ impl UnitDocument {
 impl Unit {
     /// Creates the unit of `source`, which consists of `parts`. What is unchanged since `before`, an older version,
     /// is reused.
-    pub(super) fn new(
+    pub(crate) fn new(
         uri: lsp::Uri,
         source: Source,
         parts: Vec<UnitDocument>,
@@ -88,44 +88,44 @@ impl Unit {
     }
 
     /// Whether imports or recordings have changed since the model was completed with them.
-    pub(super) fn is_outdated(&self, workspace: &Workspace) -> bool {
+    pub(crate) fn is_outdated(&self, workspace: &Workspace) -> bool {
         self.path.as_deref().is_some_and(|path| !workspace.has_completed(&self.module, path))
     }
 
     /// The findings of the rules; empty until they ran.
-    pub(super) fn findings(&self) -> &[Diagnostic] {
+    pub(crate) fn findings(&self) -> &[Diagnostic] {
         self.diagnostics.get().map_or(&[], Vec::as_slice)
     }
 
     /// The document with this address.
-    pub(super) fn part(&self, uri: &lsp::Uri) -> Option<&UnitDocument> {
+    pub(crate) fn part(&self, uri: &lsp::Uri) -> Option<&UnitDocument> {
         self.parts.iter().find(|part| part.uri == *uri)
     }
 
     /// The span of the document with this address.
-    pub(super) fn span_of(&self, uri: &lsp::Uri) -> Option<Span> {
+    pub(crate) fn span_of(&self, uri: &lsp::Uri) -> Option<Span> {
         self.part(uri).map(|part| Span::new(part.start, part.start + part.text.len()))
     }
 
     /// The document that contains byte `offset`.
-    pub(super) fn part_at(&self, offset: usize) -> Option<&UnitDocument> {
+    pub(crate) fn part_at(&self, offset: usize) -> Option<&UnitDocument> {
         self.parts.iter().rev().find(|part| part.start <= offset)
     }
 
     /// The document and range of `span`; a span that leaves its document is cut at the document's end.
-    pub(super) fn locate(&self, span: Span, encoding: Encoding) -> Option<(&UnitDocument, lsp::Range)> {
+    pub(crate) fn locate(&self, span: Span, encoding: Encoding) -> Option<(&UnitDocument, lsp::Range)> {
         let part = self.part_at(span.start)?;
         Some((part, part.range(span, encoding)))
     }
 
     /// The document and range of `span` if it is within one document, as an edit requires.
-    pub(super) fn locate_within(&self, span: Span, encoding: Encoding) -> Option<(&UnitDocument, lsp::Range)> {
+    pub(crate) fn locate_within(&self, span: Span, encoding: Encoding) -> Option<(&UnitDocument, lsp::Range)> {
         let (part, range) = self.locate(span, encoding)?;
         (span.end <= part.start + part.text.len()).then_some((part, range))
     }
 
     /// The span of a `range` of a document.
-    pub(super) fn span(&self, uri: &lsp::Uri, range: lsp::Range, encoding: Encoding) -> Option<Span> {
+    pub(crate) fn span(&self, uri: &lsp::Uri, range: lsp::Range, encoding: Encoding) -> Option<Span> {
         let part = self.part(uri)?;
         let offset = |position| part.start + part.lines.offset(&part.text, from_lsp::position(position), encoding);
         Some(Span::new(offset(range.start), offset(range.end)))

@@ -146,6 +146,12 @@ pub(super) fn binds(node: Node<'_>) -> bool {
     }
 }
 
+/// The uses of the name at byte `offset`, in source order; `None` where there is no name.
+pub fn occurrences_at(source: &Source, module: &Module, offset: usize) -> Option<Vec<Occurrence>> {
+    let (symbol, _) = at(source, module, offset)?;
+    Some(occurrences(source, module, symbol))
+}
+
 /// All occurrences of `wanted` in the file, in order.
 #[must_use]
 pub fn occurrences(source: &Source, module: &Module, wanted: Symbol<'_>) -> Vec<Occurrence> {

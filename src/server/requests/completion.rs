@@ -1,19 +1,34 @@
-//! Completions in the client's terms.
+//! The request `textDocument/completion`.
 
 use tower_lsp::gen_lsp_types as lsp;
+use tower_lsp::jsonrpc::Result;
 
 use ide::complete::{self, CompletionKind, Item};
 use ide::cursor_context::CursorContext;
 use model::syntax::{Encoding, Span};
 
-use super::capabilities::ClientFeatures;
-use super::unit::Unit;
+use crate::server::client_features::ClientFeatures;
+use crate::server::owner::Owner;
+use crate::server::unit::Unit;
 
 /// The characters that trigger a completion request.
-pub(super) const TRIGGERS: [&str; 1] = ["."];
+pub(crate) const TRIGGERS: [&str; 1] = ["."];
+
+/// Answers the request.
+pub(crate) fn handle(owner: &mut Owner, params: lsp::CompletionParams) -> Result<Option<lsp::CompletionResponse>> {
+    Ok(completion(owner, &params.text_document_position_params))
+}
+
+fn completion(owner: &mut Owner, at: &lsp::TextDocumentPositionParams) -> Option<lsp::CompletionResponse> {
+    let (unit, offset) = owner.place(at)?;
+    let target = owner.resolved(&unit).target;
+    let start = unit.span_of(&at.text_document.uri)?.start;
+    let place = CursorContext::new(&unit.source, &unit.module, target, start, offset);
+    completions_at(&unit, &place, &owner.capabilities, owner.encoding)
+}
 
 /// The completions at `place`. The list is complete and needs no resolving.
-pub(super) fn at(
+fn completions_at(
     unit: &Unit,
     place: &CursorContext<'_>,
     client: &ClientFeatures,

@@ -1,19 +1,26 @@
-//! The outline of a document, as a tree or, for clients that do not support trees, as a list.
+//! The request `textDocument/documentSymbol`: the outline of a document, as a tree or, for clients that do not support trees, as a list.
 
 use tower_lsp::gen_lsp_types as lsp;
+use tower_lsp::jsonrpc::Result;
 
 use ide::outline::{OutlineItem, OutlineKind, outline};
 use model::syntax::{Encoding, Span};
 
-use super::unit::Unit;
+use crate::server::owner::Owner;
+use crate::server::unit::Unit;
+
+/// Answers the request.
+pub(crate) fn handle(
+    owner: &mut Owner,
+    params: lsp::DocumentSymbolParams,
+) -> Result<Option<lsp::DocumentSymbolResponse>> {
+    let uri = &params.text_document.uri;
+    let unit = owner.documents.unit(uri);
+    Ok(unit.map(|unit| of_document(&unit, uri, owner.capabilities.symbol_trees, owner.encoding)))
+}
 
 /// The outline of the document `uri` of a unit.
-pub(super) fn of_document(
-    unit: &Unit,
-    uri: &lsp::Uri,
-    as_tree: bool,
-    encoding: Encoding,
-) -> lsp::DocumentSymbolResponse {
+fn of_document(unit: &Unit, uri: &lsp::Uri, as_tree: bool, encoding: Encoding) -> lsp::DocumentSymbolResponse {
     let entries = outline(&unit.source, &unit.module);
     let entries = entries.iter().filter(|entry| unit.part_at(entry.span.start).is_some_and(|part| part.uri == *uri));
     let range = |span: Span| unit.locate(span, encoding).map(|(_, range)| range);

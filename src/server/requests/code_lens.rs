@@ -1,8 +1,9 @@
-//! Code lenses above kernels: the resources that a kernel takes, the output of the compiler, and the command to
+//! The request `textDocument/codeLens`. Above kernels stand the resources that a kernel takes, the output of the compiler, and the command to
 //! optimize it, which is also shown above functions that launch kernels.
 
 use serde_json::{Value, json};
 use tower_lsp::gen_lsp_types as lsp;
+use tower_lsp::jsonrpc::Result;
 
 use compiler::CompileTarget;
 use ide::resources as words;
@@ -12,21 +13,32 @@ use model::kernel::Kernel;
 use model::syntax::{Encoding, Span};
 use search::{OptimizeScope, RunState};
 
-use super::code_action::{self, Readiness};
-use super::inspect::INSPECT;
-use super::optimize::{CANCEL, OPTIMIZE};
-use super::owner::Owner;
-use super::report::REPORT;
-use super::survey::RESOURCES;
-use super::unit::Unit;
+use crate::server::action_request::{self, Readiness};
+use crate::server::commands::inspect::INSPECT;
+use crate::server::commands::optimize::OPTIMIZE;
+use crate::server::commands::report::REPORT;
+use crate::server::commands::resources::RESOURCES;
+use crate::server::jobs::CANCEL;
+use crate::server::owner::Owner;
+use crate::server::unit::Unit;
+
+/// Answers the request.
+pub(crate) fn handle(owner: &mut Owner, params: lsp::CodeLensParams) -> Result<Option<Vec<lsp::CodeLens>>> {
+    let uri = &params.text_document.uri;
+    let Some(unit) = owner.documents.unit(uri) else { return Ok(None) };
+    if !owner.resolved(&unit).settings.code_lens.enabled {
+        return Ok(None);
+    }
+    // Resources may make a long line, which would hide the lenses behind it, so they come last.
+    let mut lenses = owner.search_lenses(&unit, uri);
+    if let Some(device) = owner.surveyed_for(&unit) {
+        lenses.extend(of_document(&unit, uri, &device, owner.encoding));
+    }
+    Ok(Some(lenses))
+}
 
 /// The lenses of one document of a unit whose kernels are compiled for `device`.
-pub(super) fn of_document(
-    unit: &Unit,
-    uri: &lsp::Uri,
-    device: &CompileTarget,
-    encoding: Encoding,
-) -> Vec<lsp::CodeLens> {
+fn of_document(unit: &Unit, uri: &lsp::Uri, device: &CompileTarget, encoding: Encoding) -> Vec<lsp::CodeLens> {
     let own = unit.module.kernels.iter().filter(|kernel| words::is_reported(&unit.module, kernel));
     own.filter_map(|kernel| of_kernel(unit, uri, kernel, device, encoding)).flatten().collect()
 }
@@ -58,13 +70,13 @@ fn of_kernel(
 impl Owner {
     /// The lenses that optimize kernels, above each kernel and above the functions that launch them; none where
     /// that is impossible.
-    pub(super) fn search_lenses(&mut self, unit: &Unit, uri: &lsp::Uri) -> Vec<lsp::CodeLens> {
+    fn search_lenses(&mut self, unit: &Unit, uri: &lsp::Uri) -> Vec<lsp::CodeLens> {
         let module = &unit.module;
-        let kernels = module.kernels.iter().filter(|kernel| !code_action::is_helper(module, &kernel.name));
+        let kernels = module.kernels.iter().filter(|kernel| !action_request::is_helper(module, &kernel.name));
         let kernels = kernels.map(|kernel| (kernel.span.start, OptimizeScope::Kernel(kernel.name.clone()), true));
         let hosts = module.hosts.iter().enumerate();
         let hosts =
-            hosts.filter_map(|(at, host)| Some((host.span.start, code_action::launched_by(module, at)?, false)));
+            hosts.filter_map(|(at, host)| Some((host.span.start, action_request::launched_by(module, at)?, false)));
         let mut lenses = Vec::new();
         for (at, subject, is_kernel) in kernels.chain(hosts) {
             if let Some(range) = range_at(unit, uri, at, self.encoding) {
@@ -88,8 +100,8 @@ impl Owner {
             _ => None,
         };
         let is_own = elsewhere.is_none();
-        let what = elsewhere.unwrap_or_else(|| code_action::scope_name(subject));
-        let argument = code_action::argument(unit, subject);
+        let what = elsewhere.unwrap_or_else(|| action_request::scope_name(subject));
+        let argument = action_request::argument(unit, subject);
         let mut lenses = match self.readiness(unit, subject) {
             Readiness::Ready => vec![lens(range, format!("\u{25b7} Optimize {what}"), OPTIMIZE, argument.clone())],
             Readiness::Running(job) => {

@@ -21,45 +21,35 @@ use model::syntax::Span;
 use search::{Observer, Progress};
 use workload::{RecordRequest, RecordedCommand, RecordingError, RecordingResult, describe, last_lines};
 
-use super::client::ClientCommand;
-use super::code_action::ActionRequest;
-use super::event::ServerEvent;
-use super::optimize::{CANCEL, panic_text, refused};
-use super::owner::Owner;
-use super::progress::ProgressReporter;
-use super::unit::Unit;
+use crate::server::action_request::ActionRequest;
+use crate::server::jobs::{CANCEL, RecordingProcess};
+use crate::server::owner::{Owner, panic_text};
+use crate::server::progress::{self, ProgressReporter};
+use crate::server::reply::refused;
+use crate::server::unit::Unit;
 
 /// The command that records a workload.
-pub(super) const RECORD: &str = "warpsmith.record";
+pub(crate) const RECORD: &str = "warpsmith.record";
 
 /// Number of calls that a message names.
 const SHOWN: usize = 5;
 
 #[derive(Deserialize)]
-pub(super) struct RecordParams {
+pub(crate) struct RecordParams {
     uri: lsp::Uri,
     #[serde(default)]
     again: bool,
 }
 
-/// A program that runs under the recorder.
-pub(super) struct RecordingProcess {
-    /// The file whose calls are recorded.
-    pub(super) uri: lsp::Uri,
-    /// The command as it is shown to the user.
-    shown: String,
-    pub(super) cancelled: Arc<AtomicBool>,
-}
-
 /// The kind of the actions, which edit nothing.
-pub(super) fn kind() -> lsp::CodeActionKind {
+pub(crate) fn kind() -> lsp::CodeActionKind {
     RECORD.to_owned().into()
 }
 
 impl Owner {
     /// The actions that record a workload of the file: at kernels, at functions that launch them, and where the
     /// file runs itself.
-    pub(super) fn record_actions(&mut self, place: &ActionRequest<'_>) -> Vec<lsp::CodeAction> {
+    pub(crate) fn record_actions(&mut self, place: &ActionRequest<'_>) -> Vec<lsp::CodeAction> {
         let unit = place.unit;
         let guard = main_guard(&unit.source);
         let Some(here) = unit.span(place.uri, place.range, place.encoding) else { return Vec::new() };
@@ -129,7 +119,7 @@ impl Owner {
     }
 
     /// Runs the file, or the command that recorded its calls last.
-    pub(super) fn start_recording(&mut self, arguments: RecordParams) -> Result<String> {
+    pub(crate) fn start_recording(&mut self, arguments: RecordParams) -> Result<String> {
         let unit = self.documents.unit(&arguments.uri).ok_or_else(|| refused("open the file first".to_owned()))?;
         self.may_record(&unit).map_err(refused)?;
         if self.jobs.recording(&unit.uri).is_some() {
@@ -142,7 +132,7 @@ impl Owner {
         let recording = RecordingProcess { uri: unit.uri.clone(), shown, cancelled };
         let (id, running) = self.jobs.begin_recording(recording);
         if self.capabilities.progress {
-            self.client.send(ClientCommand::Progress { job: id.clone(), title, states });
+            progress::show(&self.client, id.clone(), title, states);
         }
         let memory = self.resolved(&unit).settings.memory.clone();
         let (record, events, job) = (Arc::clone(&self.tools.record), self.events.clone(), id.clone());
@@ -161,7 +151,7 @@ impl Owner {
                 Err(RecordingError::Cancelled) => "stopped",
                 Err(_) => "failed",
             });
-            let _ = events.send(ServerEvent::RecordingEnded(job, result));
+            events.run(move |owner| owner.recording_ended(&job, result));
             drop(running);
         };
         if let Err(error) = std::thread::Builder::new().name("record".to_owned()).spawn(work) {
@@ -192,7 +182,7 @@ impl Owner {
     }
 
     /// Handles the end of a program: shows what was recorded.
-    pub(super) fn recording_ended(&mut self, id: &str, result: std::result::Result<RecordingResult, RecordingError>) {
+    fn recording_ended(&mut self, id: &str, result: std::result::Result<RecordingResult, RecordingError>) {
         if self.documents.refresh_imports() {
             self.check_all_again();
         }

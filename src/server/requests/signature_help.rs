@@ -1,20 +1,34 @@
-//! Signature help for the call around the cursor, in the client's terms.
+//! The request `textDocument/signatureHelp`: the signature of the call around the cursor.
 
 use tower_lsp::gen_lsp_types as lsp;
+use tower_lsp::jsonrpc::Result;
 
 use ide::cursor_context::CursorContext;
 use ide::signature;
 use model::syntax::Encoding;
 
-use super::capabilities::ClientFeatures;
+use crate::server::client_features::ClientFeatures;
+use crate::server::owner::Owner;
 
 /// The characters that trigger a request.
-pub(super) const TRIGGERS: [&str; 2] = ["(", ","];
+pub(crate) const TRIGGERS: [&str; 2] = ["(", ","];
 /// The characters that trigger a new request while a signature is shown.
-pub(super) const RETRIGGERS: [&str; 2] = [")", "="];
+pub(crate) const RETRIGGERS: [&str; 2] = [")", "="];
+
+/// Answers the request.
+pub(crate) fn handle(owner: &mut Owner, params: lsp::SignatureHelpParams) -> Result<Option<lsp::SignatureHelp>> {
+    Ok(help(owner, &params.text_document_position_params))
+}
+
+fn help(owner: &mut Owner, at: &lsp::TextDocumentPositionParams) -> Option<lsp::SignatureHelp> {
+    let (unit, offset) = owner.place(at)?;
+    let target = owner.resolved(&unit).target;
+    let start = unit.span_of(&at.text_document.uri)?.start;
+    signature_at(&CursorContext::new(&unit.source, &unit.module, target, start, offset), &owner.capabilities)
+}
 
 /// The signature at `place`.
-pub(super) fn at(place: &CursorContext<'_>, client: &ClientFeatures) -> Option<lsp::SignatureHelp> {
+fn signature_at(place: &CursorContext<'_>, client: &ClientFeatures) -> Option<lsp::SignatureHelp> {
     let signature = signature::at(place)?;
     let label = &signature.label;
     let length = |end: usize| u32::try_from(Encoding::Utf16.len(&label[..end])).unwrap_or(u32::MAX);

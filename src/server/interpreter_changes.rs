@@ -1,6 +1,5 @@
 //! The interpreter whose Triton gives the verdicts, and the consequences when it, or its Triton, changes.
 
-use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::{Duration, Instant, SystemTime};
@@ -10,43 +9,18 @@ use tower_lsp::jsonrpc::Result;
 
 use compiler::ServiceStatus;
 use model::analysis::verdict::FrontEndVerdict;
-use model::api::Version;
 
-use super::client::ClientCommand;
-use super::optimize::refused;
+use super::interpreters::Interpreter;
 use super::owner::Owner;
+use super::reply::refused;
 use super::unit::Unit;
 
 /// Least time between two looks at the interpreters when nothing was saved or set.
 const PAUSE: Duration = Duration::from_secs(3);
 
-/// An interpreter with its Triton, and the limits under which it may be asked.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Interpreter {
-    pub(super) python: PathBuf,
-    pub(super) triton: Version,
-    installed: Option<SystemTime>,
-    /// Number of processor cores that it may use.
-    pub(super) cores: usize,
-}
-
-/// The interpreters in use and their problems.
-#[derive(Default)]
-pub(super) struct Interpreters {
-    looked: Option<Instant>,
-    /// The interpreter that gave the verdicts about a file's kernels.
-    of: HashMap<lsp::Uri, Interpreter>,
-    /// Interpreters whose unfitness was reported to the user; `None` is for a missing interpreter.
-    told: Vec<Option<PathBuf>>,
-    /// The reason why the file that was looked at last cannot be asked about: its interpreter, and what that lacks.
-    pub(super) missing: Option<(Option<PathBuf>, String)>,
-    /// The times of the package folders when the interpreter turned out to be unfit.
-    pub(super) unfit: Option<Vec<Option<SystemTime>>>,
-}
-
 impl Owner {
     /// The interpreter of a unit, if it has Triton.
-    pub(super) fn interpreter(&mut self, unit: &Unit) -> Option<Interpreter> {
+    pub(crate) fn interpreter(&mut self, unit: &Unit) -> Option<Interpreter> {
         let resolved = self.resolved(unit);
         let Some(environment) = &resolved.environment else {
             self.interpreters.missing =
@@ -71,7 +45,7 @@ impl Owner {
     ///
     /// # Errors
     /// Returns an error with the reason when they may not.
-    pub(super) fn may_compile(&mut self, unit: &Unit) -> Result<()> {
+    pub(crate) fn may_compile(&mut self, unit: &Unit) -> Result<()> {
         if !self.trusted {
             let why = "this workspace is not trusted, and compiling runs constants and decorators of the file";
             return Err(refused(why.to_owned()));
@@ -86,10 +60,10 @@ impl Owner {
     ///
     /// # Errors
     /// Returns an error with the reason when the interpreter cannot be asked.
-    pub(super) fn interpreter_to_ask(&mut self, unit: &Unit) -> Result<Interpreter> {
+    pub(crate) fn interpreter_to_ask(&mut self, unit: &Unit) -> Result<Interpreter> {
         let nobody = || refused("no Python with Triton was found; name one in the setting `python`".to_owned());
         let interpreter = self.interpreter(unit).ok_or_else(nobody)?;
-        match self.compile.unfit() {
+        match self.compiler.unfit() {
             Some((unfit, why)) if unfit == interpreter.python => {
                 Err(refused(format!("{} cannot be asked ({why})", unfit.display())))
             }
@@ -98,7 +72,7 @@ impl Owner {
     }
 
     /// Tells the user once for each interpreter why it cannot be asked.
-    pub(super) fn tell_unfit(&mut self, python: Option<PathBuf>, why: &str) {
+    pub(crate) fn tell_unfit(&mut self, python: Option<PathBuf>, why: &str) {
         if !self.interpreters.told.contains(&python) {
             let first = why.lines().next().unwrap_or_default();
             self.client.show(lsp::MessageType::Info, format!("Warpsmith does without Triton's own errors: {first}"));
@@ -107,21 +81,22 @@ impl Owner {
     }
 
     /// Looks for changed interpreters at a quiet moment, but not often.
-    pub(super) fn look_for_interpreters_sometimes(&mut self) {
+    pub(crate) fn look_for_interpreters_sometimes(&mut self) {
         if self.interpreters.looked.is_none_or(|looked| looked.elapsed() >= PAUSE) {
             self.look_for_interpreters();
         }
     }
 
     /// Looks for changed interpreters and changes of their packages.
-    pub(super) fn look_for_interpreters(&mut self) {
+    pub(crate) fn look_for_interpreters(&mut self) {
         self.interpreters.looked = Some(Instant::now());
         if self.settings.refresh_environments(&self.tools) {
             tracing::info!("another interpreter, or another Triton");
             self.check_all_again();
             self.compile_all_later();
         }
-        let Some(service) = self.compile.service.as_ref().filter(|one| matches!(one.status(), ServiceStatus::Unfit(_)))
+        let Some(service) =
+            self.compiler.service.as_ref().filter(|one| matches!(one.status(), ServiceStatus::Unfit(_)))
         else {
             self.interpreters.unfit = None;
             return;
@@ -130,27 +105,27 @@ impl Owner {
         let python = service.python().to_owned();
         if self.note_unfit(&python) {
             self.interpreters.unfit = None;
-            self.compile.service = None;
+            self.compiler.service = None;
             self.compile_all_later();
         }
     }
 
     /// Notes the packages of an unfit interpreter. Returns whether they have changed.
-    pub(super) fn note_unfit(&mut self, python: &Path) -> bool {
+    pub(crate) fn note_unfit(&mut self, python: &Path) -> bool {
         let packages: Vec<_> = self.settings.packages_of(python).iter().map(|path| modified(path)).collect();
         let before = self.interpreters.unfit.replace(packages);
         before.is_some() && before != self.interpreters.unfit
     }
 
     /// Queues all kernels without a verdict, in all files.
-    pub(super) fn compile_all_later(&mut self) {
+    pub(crate) fn compile_all_later(&mut self) {
         let all = self.documents.all();
         self.interpreters.of.retain(|uri, _| all.contains(uri));
         all.iter().for_each(|uri| self.compile_later(uri));
     }
 
     /// Drops the verdicts of another interpreter about the kernels of a unit.
-    pub(super) fn forget_verdicts_of_others(&mut self, unit: Rc<Unit>, now: Option<&Interpreter>) {
+    pub(crate) fn forget_verdicts_of_others(&mut self, unit: Rc<Unit>, now: Option<&Interpreter>) {
         let uri = unit.uri.clone();
         if self.interpreters.of.get(&uri) == now {
             return;
@@ -167,12 +142,12 @@ impl Owner {
     }
 
     /// Updates the findings that the editor shows for a file.
-    pub(super) fn show_again(&mut self, uri: &lsp::Uri) {
+    pub(crate) fn show_again(&mut self, uri: &lsp::Uri) {
         self.documents.forget_findings_of(uri);
         if !self.capabilities.pulls_diagnostics {
             self.unpublished.insert(uri.clone());
         } else if self.capabilities.refreshes_diagnostics {
-            self.client.send(ClientCommand::RefreshDiagnostics);
+            self.client.refresh_diagnostics();
         }
     }
 }

@@ -4,7 +4,6 @@
 //! optionally `config`, the index of one of the ways to run the kernel. The answer, `{path}`, comes when the text
 //! has been written; clients that open documents for the server open it.
 
-use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
@@ -16,16 +15,15 @@ use compiler::protocol::LoweringReply;
 use compiler::{CompilerStage, Inspection, Listing, StageSelection};
 use runtime::python::cache_folder;
 
-use super::client::ClientCommand;
-use super::code_action::ActionRequest;
-use super::compile::CompilerJob;
-use super::event::ReplySender;
-use super::interpreter::Interpreter;
-use super::optimize::{read, refused};
-use super::owner::{Owner, answer};
+use crate::server::action_request::ActionRequest;
+use crate::server::compiler_queue::CompilerJob;
+use crate::server::interpreters::Interpreter;
+use crate::server::owner::Owner;
+use crate::server::pending_inspection::PendingInspection;
+use crate::server::reply::{ReplySender, answer, read, refused};
 
 /// The command that opens the compiler's output for a kernel.
-pub(super) const INSPECT: &str = "warpsmith.inspect";
+pub(crate) const INSPECT: &str = "warpsmith.inspect";
 
 #[derive(Deserialize)]
 struct Arguments {
@@ -36,43 +34,14 @@ struct Arguments {
     config: Option<usize>,
 }
 
-/// An inspection that a request waits for.
-pub(super) struct PendingInspection {
-    inspection: Inspection,
-    interpreter: Interpreter,
-    /// The path that the text is written to.
-    to: PathBuf,
-    reply: ReplySender<Option<Value>>,
-}
-
-/// Inspections that were not begun or not finished, by their files.
-pub(super) type Inspections = VecDeque<(lsp::Uri, Box<PendingInspection>)>;
-
-impl PendingInspection {
-    /// The next question of the inspection, under the number `id`.
-    pub(super) fn request(&self, id: u64) -> Option<compiler::protocol::LoweringRequest> {
-        self.inspection.request(id)
-    }
-
-    /// The path of the interpreter that is asked.
-    pub(super) fn python(&self) -> &Path {
-        &self.interpreter.python
-    }
-
-    /// Answers the request with the reason why there is no text.
-    pub(super) fn refuse(self, reason: String) {
-        answer(self.reply, || Err(refused(reason)));
-    }
-}
-
 /// The kind of the actions. It is not one of LSP's, since those are not for actions that only show something.
-pub(super) fn kind() -> lsp::CodeActionKind {
+pub(crate) fn kind() -> lsp::CodeActionKind {
     INSPECT.to_owned().into()
 }
 
 impl Owner {
     /// The actions that open the stages of the kernel whose `def` is on the line of the place.
-    pub(super) fn inspect_actions(&mut self, place: &ActionRequest<'_>) -> Vec<lsp::CodeAction> {
+    pub(crate) fn inspect_actions(&mut self, place: &ActionRequest<'_>) -> Vec<lsp::CodeAction> {
         let unit = place.unit;
         let resolved = self.resolved(unit);
         let has_triton = resolved.environment.as_ref().is_some_and(|environment| environment.triton.is_some());
@@ -101,12 +70,11 @@ impl Owner {
     }
 
     /// Runs the command [`INSPECT`]; the answer comes when the compiler has finished.
-    pub(super) fn inspect(&mut self, params: lsp::ExecuteCommandParams, reply: ReplySender<Option<Value>>) {
-        let argument = params.arguments.unwrap_or_default().into_iter().next().unwrap_or_default();
+    pub(crate) fn inspect(&mut self, argument: Value, reply: ReplySender<Option<Value>>) {
         match self.inspection(argument) {
             Ok((uri, inspection, interpreter, to)) => {
                 let inspecting = PendingInspection { inspection, interpreter, to, reply };
-                self.compile.inspections.push_back((uri, Box::new(inspecting)));
+                self.compiler.inspections.push_back((uri, Box::new(inspecting)));
                 self.compile_next();
             }
             Err(error) => answer(reply, || Err(error)),
@@ -144,8 +112,8 @@ impl Owner {
     }
 
     /// Continues with the next inspection. Returns whether there is one.
-    pub(super) fn inspect_next(&mut self) -> bool {
-        let Some((uri, inspecting)) = self.compile.inspections.pop_front() else { return false };
+    pub(crate) fn inspect_next(&mut self) -> bool {
+        let Some((uri, inspecting)) = self.compiler.inspections.pop_front() else { return false };
         if !inspecting.reply.is_closed() {
             self.serve(inspecting.interpreter.clone());
             self.ask(uri, CompilerJob::Inspection(inspecting));
@@ -154,13 +122,13 @@ impl Owner {
     }
 
     /// Handles an answer to an inspection.
-    pub(super) fn inspection_answered(
+    pub(crate) fn inspection_answered(
         &mut self,
         uri: lsp::Uri,
         mut inspecting: Box<PendingInspection>,
         answer: LoweringReply,
     ) {
-        let triton = self.compile.triton();
+        let triton = self.compiler.triton();
         match inspecting.inspection.handle_reply(answer, &triton) {
             None => self.ask_further(uri, CompilerJob::Inspection(inspecting)),
             Some(Ok(listing)) => self.open(listing, *inspecting),
@@ -180,7 +148,7 @@ impl Owner {
                 return inspecting.refuse(format!("{} cannot be written: {error}", to.display()));
             }
             match lsp::Uri::from_file_path(&to).ok().filter(|_| can_open) {
-                Some(uri) => client.send(ClientCommand::ShowDocument(uri)),
+                Some(uri) => client.show_document(uri),
                 None => client.show(lsp::MessageType::Info, format!("{} is in {}", listing.notes[0], to.display())),
             }
             answer(inspecting.reply, || Ok(Some(json!({ "path": to }))));

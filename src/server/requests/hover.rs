@@ -1,8 +1,9 @@
-//! Hover texts for a rule's code, a member of `triton.language`, or a kernel.
+//! The request `textDocument/hover`: texts for a rule's code, a member of `triton.language`, or a kernel.
 
 use std::fmt::Write as _;
 
 use tower_lsp::gen_lsp_types as lsp;
+use tower_lsp::jsonrpc::Result;
 
 use ide::{describe, resources, types};
 use model::analysis::resources::Resources;
@@ -13,11 +14,25 @@ use model::syntax::{Encoding, Span};
 use rules::Rule;
 use rules::learned::LearnedRules;
 
-use super::suppression;
-use super::unit::Unit;
+use crate::server::owner::Owner;
+use crate::server::suppression;
+use crate::server::unit::Unit;
+
+/// Answers the request.
+pub(crate) fn handle(owner: &mut Owner, params: lsp::HoverParams) -> Result<Option<lsp::Hover>> {
+    Ok(hover(owner, &params.text_document_position_params))
+}
+
+fn hover(owner: &mut Owner, at: &lsp::TextDocumentPositionParams) -> Option<lsp::Hover> {
+    owner.checked(&at.text_document.uri)?;
+    let (unit, offset) = owner.place(at)?;
+    let (text, span) = describe_at(&unit, offset, owner.resolved(&unit).target, &owner.memory.rules)?;
+    let (_, range) = unit.locate(span, owner.encoding)?;
+    Some(lsp::Hover { contents: contents(text, owner.capabilities.markdown), range: Some(range) })
+}
 
 /// The hover at byte `offset`, with the span that it describes.
-pub(super) fn at(unit: &Unit, offset: usize, target: TritonTarget, memory: &LearnedRules) -> Option<(String, Span)> {
+fn describe_at(unit: &Unit, offset: usize, target: TritonTarget, memory: &LearnedRules) -> Option<(String, Span)> {
     if let Some((code, span)) = suppression::code_at(&unit.source, offset) {
         return Some((page_of(code, memory)?, span));
     }
@@ -34,7 +49,7 @@ pub(super) fn at(unit: &Unit, offset: usize, target: TritonTarget, memory: &Lear
 }
 
 /// The contents of a hover, as Markdown where the client renders it.
-pub(super) fn contents(text: String, is_markdown: bool) -> lsp::Contents {
+fn contents(text: String, is_markdown: bool) -> lsp::Contents {
     let kind = if is_markdown { lsp::MarkupKind::Markdown } else { lsp::MarkupKind::PlainText };
     lsp::Contents::MarkupContent(lsp::MarkupContent { kind, value: text })
 }

@@ -1,52 +1,28 @@
-//! Code actions: quick fixes, suppressions, and the action that optimizes a kernel.
+//! The request `textDocument/codeAction`: quick fixes, suppressions, and actions that run a command.
 
 use serde_json::json;
 use tower_lsp::gen_lsp_types as lsp;
+use tower_lsp::jsonrpc::Result;
 
-use model::kernel::{HostFunction, Kernel, Module};
-use model::syntax::Encoding;
+use model::kernel::HostFunction;
 use rules::learned::is_learned;
 use search::{OptimizeScope, PastRun, RunState};
 
-use super::capabilities::ClientFeatures;
-use super::diagnostics::{self, DiagnosticData};
-use super::optimize;
-use super::owner::Owner;
-use super::report::REPORT;
-use super::unit::Unit;
-use super::{inspect, record, skill_memory, suppression, to_lsp};
+use crate::server::action_request::{ActionRequest, Readiness, action, argument, launched_by, scope_name};
+use crate::server::commands::report::REPORT;
+use crate::server::commands::{inspect, optimize, record, rule_memory};
+use crate::server::diagnostics::{self, DiagnosticData};
+use crate::server::jobs::CANCEL;
+use crate::server::owner::Owner;
+use crate::server::{suppression, to_lsp};
 
 /// The kinds of code actions that the server announces.
-pub(super) fn kinds() -> Vec<lsp::CodeActionKind> {
+pub(crate) fn kinds() -> Vec<lsp::CodeActionKind> {
     vec![lsp::CodeActionKind::QuickFix, lsp::CodeActionKind::RefactorRewrite, inspect::kind(), record::kind()]
 }
 
-/// A request for code actions at a place in a document.
-pub(super) struct ActionRequest<'a> {
-    /// The unit that the document belongs to.
-    pub(super) unit: &'a Unit,
-    /// The address of the document.
-    pub(super) uri: &'a lsp::Uri,
-    /// The selection, or the cursor.
-    pub(super) range: lsp::Range,
-    /// The unit of columns.
-    pub(super) encoding: Encoding,
-    /// The client's capabilities.
-    pub(super) client: &'a ClientFeatures,
-}
-
-/// Whether a kernel can be optimized now.
-pub(super) enum Readiness {
-    /// It can.
-    Ready,
-    /// The job with this name is optimizing it already.
-    Running(String),
-    /// It cannot; the text is the reason.
-    Not(String),
-}
-
 /// Whether the client wants actions of this kind.
-pub(super) fn wanted(kind: &lsp::CodeActionKind, only: Option<&[lsp::CodeActionKind]>) -> bool {
+fn wanted(kind: &lsp::CodeActionKind, only: Option<&[lsp::CodeActionKind]>) -> bool {
     let kind = String::from(kind.clone());
     only.is_none_or(|only| {
         only.iter().any(|wanted| {
@@ -56,9 +32,14 @@ pub(super) fn wanted(kind: &lsp::CodeActionKind, only: Option<&[lsp::CodeActionK
     })
 }
 
+/// Answers the request.
+pub(crate) fn handle(owner: &mut Owner, params: lsp::CodeActionParams) -> Result<Option<Vec<lsp::CodeActionResponse>>> {
+    Ok(Some(owner.code_actions(&params)))
+}
+
 impl Owner {
     /// The actions for a range.
-    pub(super) fn code_actions(&mut self, params: &lsp::CodeActionParams) -> Vec<lsp::CodeActionResponse> {
+    fn code_actions(&mut self, params: &lsp::CodeActionParams) -> Vec<lsp::CodeActionResponse> {
         let uri = &params.text_document.uri;
         let only = params.context.only.as_deref();
         if !self.capabilities.code_actions {
@@ -98,10 +79,7 @@ impl Owner {
 
 impl ActionRequest<'_> {
     /// The diagnostics that the client sent along, if they are of the present text; their data contains the fixes.
-    pub(super) fn known_diagnostics(
-        &self,
-        context: &lsp::CodeActionContext,
-    ) -> Option<Vec<(lsp::Diagnostic, DiagnosticData)>> {
+    fn known_diagnostics(&self, context: &lsp::CodeActionContext) -> Option<Vec<(lsp::Diagnostic, DiagnosticData)>> {
         let version = self.unit.part(self.uri)?.version;
         let ours = context.diagnostics.iter().filter(|item| item.source.as_deref() == Some(diagnostics::SOURCE));
         let known: Vec<_> = ours.map(|item| Some((item.clone(), data(item)?))).collect::<Option<_>>()?;
@@ -109,7 +87,7 @@ impl ActionRequest<'_> {
     }
 
     /// The unit's findings that touch the place.
-    pub(super) fn own_diagnostics(&self) -> Vec<(lsp::Diagnostic, DiagnosticData)> {
+    fn own_diagnostics(&self) -> Vec<(lsp::Diagnostic, DiagnosticData)> {
         let touches =
             |item: &lsp::Diagnostic| (item.range.start <= self.range.end) && (self.range.start <= item.range.end);
         diagnostics::of_document(self.unit, self.uri, self.client, self.encoding)
@@ -120,7 +98,7 @@ impl ActionRequest<'_> {
     }
 
     /// The fixes of the diagnostics, then the suppressions.
-    pub(super) fn quick_fixes(&self, diagnostics: &[(lsp::Diagnostic, DiagnosticData)]) -> Vec<lsp::CodeAction> {
+    fn quick_fixes(&self, diagnostics: &[(lsp::Diagnostic, DiagnosticData)]) -> Vec<lsp::CodeAction> {
         let fixes: Vec<_> = diagnostics.iter().filter_map(|(item, data)| Some((item, data.fix.as_ref()?))).collect();
         let is_only_one = fixes.len() == 1;
         let mut actions: Vec<_> = fixes
@@ -152,11 +130,11 @@ impl ActionRequest<'_> {
         let kernel = span.and_then(|span| self.unit.module.kernel_at(span.start));
         let dispute = kernel.map(|kernel| {
             let argument = json!({ "uri": self.unit.uri, "kernel": kernel.name, "code": code });
-            action("Not true here: ask Triton".to_owned(), skill_memory::DISPUTE, argument)
+            action("Not true here: ask Triton".to_owned(), rule_memory::DISPUTE, argument)
         });
         let of_rule = |title: String, command| action(title, command, json!({ "code": code }));
-        let reproducer = of_rule(format!("Show what {code} was learned from"), skill_memory::REPRODUCER);
-        let mute = of_rule(format!("Mute {code} everywhere"), skill_memory::MUTE);
+        let reproducer = of_rule(format!("Show what {code} was learned from"), rule_memory::REPRODUCER);
+        let mute = of_rule(format!("Mute {code} everywhere"), rule_memory::MUTE);
         let kind = || Some(lsp::CodeActionKind::QuickFix);
         let all = [reproducer].into_iter().chain(dispute).chain([mute]);
         all.map(|action| lsp::CodeAction { kind: kind(), diagnostics: Some(vec![item.clone()]), ..action }).collect()
@@ -174,20 +152,6 @@ impl ActionRequest<'_> {
             edit: Some(to_lsp::workspace_edit(self.client, &part.uri, part.version, edits)),
             ..lsp::CodeAction::default()
         })
-    }
-
-    /// The kernel that contains the place or whose launch is there; `None` when there are several.
-    pub(super) fn kernel(&self) -> Option<&Kernel> {
-        let module = &self.unit.module;
-        let place = self.unit.span(self.uri, self.range, self.encoding)?;
-        let launched = module.launches.iter().filter(|launch| launch.span.meets(place));
-        let launched = launched.filter_map(|launch| launch.kernel.as_deref());
-        let defined =
-            module.kernels.iter().filter(|kernel| kernel.span.meets(place)).map(|kernel| kernel.name.as_str());
-        let mut names: Vec<&str> = launched.chain(defined).collect();
-        names.dedup();
-        let [name] = names[..] else { return None };
-        module.kernel(name).filter(|_| !is_helper(module, name))
     }
 
     /// The part of the file to optimize: a kernel, or all kernels that the function around the place launches.
@@ -226,71 +190,15 @@ impl ActionRequest<'_> {
                 [plain].into_iter().chain(of_last).chain([ask]).collect()
             }
             Readiness::Running(job) => {
-                vec![action(format!("Stop optimizing {what}"), optimize::CANCEL, json!({ "job": job }))]
+                vec![action(format!("Stop optimizing {what}"), CANCEL, json!({ "job": job }))]
             }
             Readiness::Not(reason) => self.disabled(optimize, reason).into_iter().collect(),
         }
     }
 
-    /// A disabled action with the reason, for clients that show such actions.
-    pub(super) fn disabled(&self, title: String, reason: String) -> Option<lsp::CodeAction> {
-        self.client.disabled_actions.then(|| lsp::CodeAction {
-            title,
-            kind: Some(lsp::CodeActionKind::RefactorRewrite),
-            disabled: Some(lsp::CodeActionDisabled { reason }),
-            ..lsp::CodeAction::default()
-        })
-    }
-
     /// The action that opens the report of a run.
     fn report(&self, run: &str) -> lsp::CodeAction {
         action("Show the report of the last search".to_owned(), REPORT, json!({ "uri": self.unit.uri, "run": run }))
-    }
-}
-
-/// Whether a kernel is called only by other kernels.
-pub(super) fn is_helper(module: &Module, name: &str) -> bool {
-    module.called_in_kernels().contains(name) && module.launches_of(name).next().is_none()
-}
-
-/// The kernels of its file that a function launches: a single kernel as such, several as the function.
-pub(super) fn launched_by(module: &Module, host: usize) -> Option<OptimizeScope> {
-    let launched = module.launches.iter().filter(|launch| launch.host == Some(host));
-    let mut kernels: Vec<&str> = launched.filter_map(|launch| launch.kernel.as_deref()).collect();
-    kernels.retain(|name| module.kernel(name).is_some());
-    kernels.sort_unstable();
-    kernels.dedup();
-    match kernels[..] {
-        [] => None,
-        [kernel] => Some(OptimizeScope::Kernel(kernel.to_owned())),
-        _ => Some(OptimizeScope::Function(module.hosts[host].qualname.clone())),
-    }
-}
-
-/// The subject of an action's title.
-pub(super) fn scope_name(subject: &OptimizeScope) -> String {
-    match subject {
-        OptimizeScope::Function(name) => format!("the kernels of `{name}`"),
-        _ => "this kernel".to_owned(),
-    }
-}
-
-/// The argument of the command that optimizes it.
-pub(super) fn argument(unit: &Unit, subject: &OptimizeScope) -> serde_json::Value {
-    match subject {
-        OptimizeScope::Function(name) => json!({ "uri": unit.uri, "function": name }),
-        _ => json!({ "uri": unit.uri, "kernel": subject.name() }),
-    }
-}
-
-/// A code action that runs a command.
-pub(super) fn action(title: String, command: &str, argument: serde_json::Value) -> lsp::CodeAction {
-    let (command, arguments) = (command.to_owned(), Some(vec![argument]));
-    lsp::CodeAction {
-        title: title.clone(),
-        kind: Some(lsp::CodeActionKind::RefactorRewrite),
-        command: Some(lsp::Command { title, tooltip: None, command, arguments }),
-        ..lsp::CodeAction::default()
     }
 }
 

@@ -1,12 +1,14 @@
-//! Semantic tokens of the names in kernels, in the client's terms.
+//! The requests `textDocument/semanticTokens/full` and `/range`: the tokens of the names in kernels.
 
 use tower_lsp::gen_lsp_types as lsp;
+use tower_lsp::jsonrpc::Result;
 
 use ide::tokens::{Token, TokenKind, tokens};
 use model::api::TritonTarget;
 use model::syntax::{Encoding, Span};
 
-use super::unit::Unit;
+use crate::server::owner::Owner;
+use crate::server::unit::Unit;
 
 /// The token types, in the order of their numbers. They are standard ones, so that every theme has colours for
 /// them.
@@ -15,19 +17,33 @@ const TYPES: [&str; 3] = ["parameter", "variable", "function"];
 const MODIFIERS: [&str; 5] = ["declaration", "readonly", "constexpr", "pointer", "tile"];
 
 /// The legend that gives the numbers of tokens their meaning.
-pub(super) fn legend() -> lsp::SemanticTokensLegend {
+pub(crate) fn legend() -> lsp::SemanticTokensLegend {
     let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
     lsp::SemanticTokensLegend { token_types: owned(&TYPES), token_modifiers: owned(&MODIFIERS) }
 }
 
+/// Answers the request for a document.
+pub(crate) fn handle(owner: &mut Owner, params: lsp::SemanticTokensParams) -> Result<Option<lsp::SemanticTokens>> {
+    Ok(tokens_of(owner, &params.text_document.uri, None))
+}
+
+/// Answers the request for a range.
+pub(crate) fn handle_range(
+    owner: &mut Owner,
+    params: lsp::SemanticTokensRangeParams,
+) -> Result<Option<lsp::SemanticTokens>> {
+    Ok(tokens_of(owner, &params.text_document.uri, Some(params.range)))
+}
+
+fn tokens_of(owner: &mut Owner, uri: &lsp::Uri, range: Option<lsp::Range>) -> Option<lsp::SemanticTokens> {
+    let unit = owner.documents.unit(uri)?;
+    let (target, within) = (owner.resolved(&unit).target, owner.part_of_document(&unit, uri, range)?);
+    tokens_within(&unit, target, within, owner.encoding)
+}
+
 /// The tokens in `within`, a part of one document. A file without kernels has none, because it is left to other
 /// servers.
-pub(super) fn of_document(
-    unit: &Unit,
-    target: TritonTarget,
-    within: Span,
-    encoding: Encoding,
-) -> Option<lsp::SemanticTokens> {
+fn tokens_within(unit: &Unit, target: TritonTarget, within: Span, encoding: Encoding) -> Option<lsp::SemanticTokens> {
     if unit.module.kernels.is_empty() && unit.module.launches.is_empty() {
         return None;
     }

@@ -12,13 +12,12 @@ use tower_lsp::jsonrpc::{Error, Result};
 use runtime::python::cache_folder;
 use search::{OptimizeScope, PastRun, Report};
 
-use super::client::ClientCommand;
-use super::optimize::{read, refused};
-use super::owner::Owner;
-use super::unit::Unit;
+use crate::server::owner::Owner;
+use crate::server::reply::{read, refused};
+use crate::server::unit::Unit;
 
 /// The command that opens a report.
-pub(super) const REPORT: &str = "warpsmith.report";
+pub(crate) const REPORT: &str = "warpsmith.report";
 
 #[derive(Deserialize)]
 struct Arguments {
@@ -29,14 +28,14 @@ struct Arguments {
 
 impl Owner {
     /// The last search of this subject, in this server or elsewhere.
-    pub(super) fn last_run(&mut self, unit: &Unit, subject: &OptimizeScope) -> Option<PastRun> {
+    pub(crate) fn last_run(&mut self, unit: &Unit, subject: &OptimizeScope) -> Option<PastRun> {
         let workspace = self.root_of(unit);
         self.jobs.last_run(&workspace, unit.path.as_deref()?, subject)
     }
 
     /// Writes a report and asks the client to open it. This is done on another thread, because the run has to be
     /// read.
-    pub(super) fn report_command(&mut self, argument: Value) -> Result<Option<Value>> {
+    pub(crate) fn report_command(&mut self, argument: Value) -> Result<Option<Value>> {
         let Arguments { uri, kernel, run } = read(argument)?;
         let unit = self.documents.unit(&uri).ok_or_else(|| refused("open the file first".to_owned()))?;
         let last = || self.last_run(&unit, &OptimizeScope::Kernel(kernel?)).map(|past| past.run);
@@ -51,7 +50,7 @@ impl Owner {
         let work = move || match page(&workspace, &run) {
             Err(text) => client.show(lsp::MessageType::Error, text),
             Ok(path) => match lsp::Uri::from_file_path(&path).ok().filter(|_| can_open) {
-                Some(uri) => client.send(ClientCommand::ShowPage(uri)),
+                Some(uri) => client.show_page(uri),
                 None => client.show(lsp::MessageType::Info, format!("the report is in {}", path.display())),
             },
         };

@@ -1,50 +1,38 @@
 //! Optimization jobs: a search on a thread of its own, its progress in the editor, and its offer.
 //!
-//! Commands: [`OPTIMIZE`] takes `{uri, kernel}` or `{uri, function}`, optionally with the fields of [`OptimizeParams`], and
-//! answers at once with `{job}`; [`CANCEL`] takes `{job}`. The job's name is also the token of its progress, so
-//! `window/workDoneProgress/cancel` does the same.
+//! The command [`OPTIMIZE`] takes `{uri, kernel}` or `{uri, function}`, optionally with the fields of [`OptimizeParams`], and
+//! answers at once with `{job}`. The job's name is also the token of its progress, which the user can cancel.
 
-use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
-use serde_json::{Value, json};
 use tower_lsp::gen_lsp_types as lsp;
-use tower_lsp::jsonrpc::{Error, ErrorCode, Result};
+use tower_lsp::jsonrpc::Result;
 
 use judge::Devices;
 use rules::apply_edits;
 use runtime::python::cache_folder;
 use search::{Offer, OptimizeError, OptimizeScope, SearchAction, SearchOutcome, SearchRequest, resumable};
 
-use super::client::ClientCommand;
-use super::code_action::Readiness;
-use super::event::ServerEvent;
-use super::jobs::{Job, JobStage};
-use super::owner::Owner;
-use super::progress::ProgressReporter;
-use super::record::RECORD;
-use super::report::REPORT;
-use super::search::ProgressSender;
-use super::skill_memory::{DISPUTE, MUTE, REPRODUCER};
-use super::survey::RESOURCES;
-use super::unit::Unit;
-use super::{kernel_writing, offer, to_lsp};
+use crate::server::action_request::Readiness;
+use crate::server::jobs::{Job, JobStage};
+use crate::server::owner::{Owner, panic_text};
+use crate::server::progress::{self, ProgressReporter};
+use crate::server::reply::refused;
+use crate::server::search_feed::{self, ProgressSender};
+use crate::server::unit::Unit;
+use crate::server::{offer, to_lsp, writable};
 
+/// The labels of the buttons that answer an offer.
+const APPLY: &str = "Apply";
+const DISCARD: &str = "Discard";
 /// The command that optimizes a kernel.
-pub(super) const OPTIMIZE: &str = "warpsmith.optimize";
-/// The command that stops a job.
-pub(super) const CANCEL: &str = "warpsmith.cancel";
-
-/// LSP's code for a valid request that cannot be carried out (`RequestFailed`).
-const REQUEST_FAILED: ErrorCode = ErrorCode::ServerError(-32803);
-
+pub(crate) const OPTIMIZE: &str = "warpsmith.optimize";
 /// The argument of [`OPTIMIZE`].
 #[derive(Clone, Debug, Deserialize)]
-pub(super) struct OptimizeParams {
+pub(crate) struct OptimizeParams {
     uri: lsp::Uri,
     kernel: Option<String>,
     /// The qualified name of a function; all kernels that it launches are optimized.
@@ -71,39 +59,9 @@ const CHOICES: [(&str, f64, bool); 4] = [
     ("1 minute, numbers only", 60.0, false),
 ];
 
-#[derive(Deserialize)]
-struct CancelArguments {
-    job: String,
-}
-
 impl Owner {
-    /// Runs a command of the client.
-    pub(super) fn command(&mut self, params: lsp::ExecuteCommandParams) -> Result<Option<Value>> {
-        let argument = params.arguments.unwrap_or_default().into_iter().next().unwrap_or_default();
-        match params.command.as_str() {
-            OPTIMIZE => {
-                let id = self.start(read(argument)?)?;
-                Ok(id.map(|id| json!({ "job": id })))
-            }
-            CANCEL => {
-                let CancelArguments { job } = read(argument)?;
-                Ok(Some(json!({ "cancelled": self.jobs.cancel(&job) })))
-            }
-            RECORD => {
-                let id = self.start_recording(read(argument)?)?;
-                Ok(Some(json!({ "job": id })))
-            }
-            RESOURCES => self.resources_command(argument),
-            REPORT => self.report_command(argument),
-            MUTE => self.mute_command(argument),
-            DISPUTE => self.dispute_command(argument),
-            REPRODUCER => self.reproducer_command(argument),
-            other => Err(Error::invalid_params(format!("there is no command `{other}`"))),
-        }
-    }
-
     /// Whether this can be optimized now.
-    pub(super) fn readiness(&mut self, unit: &Unit, subject: &OptimizeScope) -> Readiness {
+    pub(crate) fn readiness(&mut self, unit: &Unit, subject: &OptimizeScope) -> Readiness {
         if let Some(id) = self.jobs.searching(&unit.uri, subject) {
             return Readiness::Running(id.clone());
         }
@@ -127,7 +85,7 @@ impl Owner {
     }
 
     /// Starts a search and returns the job's name, or asks the user for its settings and returns `None`.
-    fn start(&mut self, asked: OptimizeParams) -> Result<Option<String>> {
+    pub(crate) fn start_search(&mut self, asked: OptimizeParams) -> Result<Option<String>> {
         let unit = self.documents.unit(&asked.uri).ok_or_else(|| refused("open the file first".to_owned()))?;
         let subject = asked.subject(&unit)?;
         let name = subject.name().unwrap_or_default().to_owned();
@@ -141,8 +99,11 @@ impl Owner {
         };
         if asked.ask {
             let text = format!("How long may the search for a faster `{name}` take?");
-            let choices = CHOICES.iter().map(|(title, ..)| (*title).to_owned()).collect();
-            self.client.send(ClientCommand::AskSettings { text, choices, asked: Box::new(asked) });
+            let events = self.events.clone();
+            self.client.ask(text, &CHOICES.map(|(title, ..)| title), move |choice| {
+                let Some(choice) = choice else { return };
+                events.run(move |owner| owner.settings_chosen(&asked, &choice));
+            });
             return Ok(None);
         }
         let cancelled = Arc::new(AtomicBool::new(false));
@@ -151,12 +112,12 @@ impl Owner {
         if self.capabilities.takes_search && !asked.measure {
             let (teller, feed) = ProgressSender::new(&unit.uri, &subject, request.settings.optimize.budget);
             watcher.teller = Some(teller);
-            self.client.send(ClientCommand::Search { job: id.clone(), feed });
+            search_feed::send_news(&self.client, id.clone(), feed);
         }
         if self.capabilities.progress {
             let what = if asked.measure { "Measuring" } else { "Optimizing" };
             let title = format!("{what} {name}");
-            self.client.send(ClientCommand::Progress { job: id.clone(), title, states });
+            progress::show(&self.client, id.clone(), title, states);
         }
         self.search(&id, request, watcher).map_err(|error| refused(format!("could not start a thread: {error}")))?;
         self.jobs.jobs.insert(id.clone(), Job { unit, subject, cancelled, stage: JobStage::Searching });
@@ -165,10 +126,10 @@ impl Owner {
     }
 
     /// Starts the search with the duration that the user chose.
-    pub(super) fn settings_chosen(&mut self, asked: &OptimizeParams, choice: &str) {
+    fn settings_chosen(&mut self, asked: &OptimizeParams, choice: &str) {
         let Some(&(_, budget, rewrites)) = CHOICES.iter().find(|(title, ..)| *title == choice) else { return };
         let asked = OptimizeParams { ask: false, budget: Some(budget), rewrites: Some(rewrites), ..asked.clone() };
-        if let Err(error) = self.start(asked) {
+        if let Err(error) = self.start_search(asked) {
             self.client.show(lsp::MessageType::Error, error.message.to_string());
         }
     }
@@ -213,14 +174,14 @@ impl Owner {
                 Err(OptimizeError::Declined(_)) => "nothing was run",
                 Err(OptimizeError::Failed(_)) => "failed",
             });
-            let _ = events.send(ServerEvent::JobEnded(id, result));
+            events.run(move |owner| owner.job_ended(&id, result));
             drop(running);
         };
         std::thread::Builder::new().name("optimize".to_owned()).spawn(run).map(drop)
     }
 
     /// Handles the end of a search: tells the user, or offers the result.
-    pub(super) fn job_ended(&mut self, id: &str, result: std::result::Result<SearchOutcome, OptimizeError>) {
+    fn job_ended(&mut self, id: &str, result: std::result::Result<SearchOutcome, OptimizeError>) {
         // The search may have recorded launches.
         if self.documents.refresh_imports() {
             self.check_all_again();
@@ -258,13 +219,17 @@ impl Owner {
             self.apply(id, &offer, true);
         } else {
             let text = format!("`{kernel}`: {label}. {}", offer::description(&offer));
-            self.client.send(ClientCommand::AskOffer { job: id.to_owned(), text });
+            let (events, job) = (self.events.clone(), id.to_owned());
+            self.client.ask(text, &[APPLY, DISCARD], move |choice| {
+                let yes = choice.as_deref() == Some(APPLY);
+                events.run(move |owner| owner.offer_answered(&job, yes));
+            });
             self.jobs.set_stage(id, JobStage::Asking(Box::new(offer)));
         }
     }
 
     /// Handles the user's answer to the question.
-    pub(super) fn offer_answered(&mut self, id: &str, yes: bool) {
+    fn offer_answered(&mut self, id: &str, yes: bool) {
         match self.jobs.jobs.get_mut(id).map(|job| std::mem::replace(&mut job.stage, JobStage::Searching)) {
             Some(JobStage::Asking(offer)) if yes => self.apply(id, &offer, false),
             _ => drop(self.jobs.jobs.remove(id)),
@@ -304,7 +269,16 @@ impl Owner {
             self.jobs.jobs.remove(id);
             return;
         };
-        self.client.send(ClientCommand::ApplyOffer { job: id.to_owned(), label: format!("{kernel}: {label}"), edit });
+        let (events, job, label) = (self.events.clone(), id.to_owned(), format!("{kernel}: {label}"));
+        self.client.concurrently(|client| async move {
+            let params = lsp::ApplyWorkspaceEditParams { label: Some(label), edit, metadata: None };
+            let result = match client.send_request::<lsp::ApplyWorkspaceEditRequest>(params).await {
+                Ok(answer) if answer.applied => Ok(()),
+                Ok(answer) => Err(answer.failure_reason),
+                Err(error) => Err(Some(error.to_string())),
+            };
+            events.run(move |owner| owner.offer_applied(&job, result));
+        });
         self.jobs.set_stage(id, JobStage::Applying { text, was_asked: !confirm });
     }
 
@@ -318,7 +292,7 @@ impl Owner {
         let write = move || {
             let folder = path.parent().map_or(Ok(()), std::fs::create_dir_all);
             match (folder.and_then(|()| std::fs::write(&path, diff)), lsp::Uri::from_file_path(&path)) {
-                (Ok(()), Ok(uri)) => client.send(ClientCommand::ShowDocument(uri)),
+                (Ok(()), Ok(uri)) => client.show_document(uri),
                 (Err(error), _) => tracing::warn!(%error, "the change is not shown"),
                 _ => {}
             }
@@ -329,7 +303,7 @@ impl Owner {
 
     /// Handles the client's answer to the edit. Some clients report success when the user declined, so the text
     /// decides.
-    pub(super) fn offer_applied(&mut self, id: &str, result: std::result::Result<(), Option<String>>) {
+    fn offer_applied(&mut self, id: &str, result: std::result::Result<(), Option<String>>) {
         let Some(job) = self.jobs.jobs.remove(id) else { return };
         let name = job.name().to_owned();
         let JobStage::Applying { text, was_asked } = job.stage else { return };
@@ -359,7 +333,7 @@ impl OptimizeParams {
             }
             (None, Some(name)) => {
                 let is_there =
-                    module.hosts.iter().any(|host| host.qualname == *name) || kernel_writing::is_writable(unit, name);
+                    module.hosts.iter().any(|host| host.qualname == *name) || writable::is_writable(unit, name);
                 is_there.then(|| OptimizeScope::Function(name.clone())).ok_or_else(|| missing("function", name))
             }
             (None, None) => match module.kernels.as_slice() {
@@ -368,20 +342,4 @@ impl OptimizeParams {
             },
         }
     }
-}
-
-/// The error of a valid request that cannot be carried out.
-pub(super) fn refused(message: String) -> Error {
-    Error { message: message.into(), ..Error::new(REQUEST_FAILED) }
-}
-
-/// Parses the argument of a command.
-pub(super) fn read<T: DeserializeOwned>(argument: Value) -> Result<T> {
-    serde_json::from_value(argument).map_err(|error| Error::invalid_params(error.to_string()))
-}
-
-/// The message of a panic.
-pub(super) fn panic_text(panic: &(dyn Any + Send)) -> &str {
-    let text = panic.downcast_ref::<&str>().copied();
-    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message")
 }

@@ -1,30 +1,25 @@
-//! `warpsmith/search`: the state of a search in progress, for editors that draw it.
+//! The notification `warpsmith/search`: the state of a search in progress, for editors that draw it.
 //!
-//! The notification contains what has changed since the last one. It is sent a few times a second, is bounded in
-//! size, and goes only to clients that ask for it. The request `{uri, run}` is answered with the report of a run,
-//! and `{uri, run, candidate}` with the details of a candidate.
+//! It contains what has changed since the last one, is sent a few times a second, is bounded in size, and goes only to clients
+//! that ask for it.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::Notify;
+use tower_lsp::Client;
 use tower_lsp::gen_lsp_types as lsp;
-use tower_lsp::jsonrpc::Result;
 
 use search::{
-    Confirmation, Detail, OptimizeError, OptimizeScope, Progress, Report, ReportChange, SearchOutcome, TriedCandidate,
+    Confirmation, OptimizeError, OptimizeScope, Progress, Report, ReportChange, SearchOutcome, TriedCandidate,
 };
 
-use super::event::ReplySender;
-use super::optimize::refused;
-use super::owner::{Owner, answer};
+use super::client::ClientSender;
 
 /// The name of the notification and of the request.
-pub(super) const METHOD: &str = "warpsmith/search";
+pub(crate) const METHOD: &str = "warpsmith/search";
 
 /// Least time between two notifications (at most five a second), and number of candidates in each.
 const PERIOD: Duration = Duration::from_millis(200);
@@ -35,22 +30,12 @@ const CALLS: usize = 16;
 const LONGEST: usize = 300;
 
 /// The notification about the news of a search.
-pub(super) struct SearchNotification;
+pub(crate) struct SearchNotification;
 
 impl lsp::Notification for SearchNotification {
     type Params = Value;
     const METHOD: lsp::LspNotificationMethod<'static> = lsp::LspNotificationMethod::Custom(METHOD);
     const MESSAGE_DIRECTION: lsp::MessageDirection = lsp::MessageDirection::ServerToClient;
-}
-
-/// The parameters of the request about a run.
-#[derive(Debug, Deserialize)]
-pub(super) struct RunQuery {
-    /// A file of the run's workspace.
-    uri: lsp::Uri,
-    run: String,
-    /// The number of a candidate; without it the request is about the whole run.
-    candidate: Option<usize>,
 }
 
 /// News that were not sent yet. Newer news of a candidate replace older ones.
@@ -66,17 +51,17 @@ struct News {
 
 /// A queue of news from a search's thread to the client.
 #[derive(Default)]
-pub(super) struct ProgressFeed {
+pub(crate) struct ProgressFeed {
     news: Mutex<News>,
     changed: Notify,
 }
 
 /// The search's end of a feed. The feed ends when it is dropped.
-pub(super) struct ProgressSender(Arc<ProgressFeed>);
+pub(crate) struct ProgressSender(Arc<ProgressFeed>);
 
 impl ProgressSender {
     /// Creates both ends, for a search of something in a file.
-    pub(super) fn new(uri: &lsp::Uri, subject: &OptimizeScope, budget: f64) -> (Self, Arc<ProgressFeed>) {
+    pub(crate) fn new(uri: &lsp::Uri, subject: &OptimizeScope, budget: f64) -> (Self, Arc<ProgressFeed>) {
         let feed = Arc::new(ProgressFeed::default());
         feed.add(|news| {
             let name = cut(subject.name().unwrap_or("the file"));
@@ -86,12 +71,12 @@ impl ProgressSender {
     }
 
     /// Adds the search's progress.
-    pub(super) fn progress(&self, progress: &Progress) {
+    pub(crate) fn progress(&self, progress: &Progress) {
         self.0.add(|news| news.progress = Some(progress.clone()));
     }
 
     /// Adds a change of the report.
-    pub(super) fn noted(&self, report: &Report, changed: ReportChange) {
+    pub(crate) fn noted(&self, report: &Report, changed: ReportChange) {
         self.0.add(|news| match changed {
             ReportChange::All => {
                 let calls: Vec<String> = report.calls.iter().take(CALLS).map(|call| cut(call)).collect();
@@ -111,7 +96,7 @@ impl ProgressSender {
     }
 
     /// Adds the result of the search.
-    pub(super) fn end(&self, result: &std::result::Result<SearchOutcome, OptimizeError>) {
+    pub(crate) fn end(&self, result: &Result<SearchOutcome, OptimizeError>) {
         let (how, summary) = match result {
             Ok(outcome) => ("over", outcome.summary.clone()),
             Err(OptimizeError::Cancelled) => ("stopped", "It was stopped.".to_owned()),
@@ -182,7 +167,11 @@ impl ProgressFeed {
 }
 
 /// Sends the news of a search to the client until it has ended.
-pub(super) async fn tell(client: tower_lsp::Client, job: String, feed: Arc<ProgressFeed>) {
+pub(crate) fn send_news(client: &ClientSender, job: String, feed: Arc<ProgressFeed>) {
+    client.concurrently(|client| tell(client, job, feed));
+}
+
+async fn tell(client: Client, job: String, feed: Arc<ProgressFeed>) {
     loop {
         feed.changed.notified().await;
         let (told, is_last) = feed.take(&job);
@@ -194,39 +183,14 @@ pub(super) async fn tell(client: tower_lsp::Client, job: String, feed: Arc<Progr
     }
 }
 
-impl Owner {
-    /// Answers a request about a run on another thread, because the run has to be read.
-    pub(super) fn answer_about_run(&self, question: RunQuery, reply: ReplySender<Value>) {
-        let workspace = self.root_at(&question.uri, super::from_lsp::path(&question.uri).as_deref());
-        let work = move || answer(reply, || about_run(&workspace, &question));
-        // Without a thread the reply is dropped, which answers the request with an error.
-        if let Err(error) = std::thread::Builder::new().name("run".to_owned()).spawn(work) {
-            tracing::warn!(%error, "a question is not answered");
-        }
-    }
-}
-
-fn about_run(workspace: &Path, question: &RunQuery) -> Result<Value> {
-    let unreadable = |error: search::JournalError| refused(error.to_string());
-    if let Some(id) = question.candidate {
-        let detail = Detail::of(workspace, &question.run, id).map_err(unreadable)?;
-        return detail.map(|detail| json!(detail)).ok_or_else(|| refused(format!("there is no candidate {id}")));
-    }
-    let mut report = Report::of(workspace, &question.run).map_err(unreadable)?;
-    let (page, label) = (report.sections(), report.speedup.as_ref().map(|speedup| speedup.label()));
-    let confirmations: Vec<Value> = report.confirmations.drain(..).map(|one| confirmation(&one)).collect();
-    report.candidates = report.candidates.into_iter().map(short).collect();
-    Ok(json!({ "report": report, "confirmations": confirmations, "page": page, "label": label }))
-}
-
 /// A candidate with its long texts cut.
-fn short(tried: TriedCandidate) -> TriedCandidate {
+pub(crate) fn short(tried: TriedCandidate) -> TriedCandidate {
     let (kind, change, reason) = (cut(&tried.kind), cut(&tried.change), tried.reason.as_deref().map(cut));
     TriedCandidate { kind, change, reason, ..tried }
 }
 
 /// A confirmation without its checks, which are in the whole report at the end.
-fn confirmation(confirmation: &Confirmation) -> Value {
+pub(crate) fn confirmation(confirmation: &Confirmation) -> Value {
     let (change, refused) = (cut(&confirmation.change), confirmation.refused.as_deref().map(cut));
     json!({ "change": change, "refused": refused, "label": confirmation.speedup.as_ref().map(|speedup| speedup.label()) })
 }
