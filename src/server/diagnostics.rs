@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use tower_lsp::gen_lsp_types as lsp;
 
 use model::syntax::Encoding;
-use rules::Diagnostic;
+use rules::{Diagnostic, Tag};
 
 use super::client_features::ClientFeatures;
 use super::to_lsp;
@@ -83,18 +83,19 @@ fn diagnostic(
         code_description: client.code_description.then(href).flatten().map(|href| lsp::CodeDescription { href }),
         source: Some(SOURCE.to_owned()),
         message: lsp::Message::String(finding.message.clone()),
-        tags: client.diagnostic_tags.then(|| tags(finding.name)).filter(|tags| !tags.is_empty()),
+        tags: client.diagnostic_tags.then(|| tags(finding.code)).filter(|tags| !tags.is_empty()),
         related_information: client.related_information.then(related).filter(|related| !related.is_empty()),
         data,
     }
 }
 
-/// The tags with which an editor draws the findings of a rule; they follow from the rule's name.
-fn tags(rule: &str) -> Vec<lsp::DiagnosticTag> {
-    let named = |prefixes: &[&str]| prefixes.iter().any(|prefix| rule.starts_with(prefix));
-    let unnecessary = named(&["unused-", "redundant-", "unnecessary-"]).then_some(lsp::DiagnosticTag::Unnecessary);
-    let deprecated = named(&["deprecated-"]).then_some(lsp::DiagnosticTag::Deprecated);
-    unnecessary.into_iter().chain(deprecated).collect()
+/// The tags with which an editor draws the findings of the rule with this code.
+fn tags(code: &str) -> Vec<lsp::DiagnosticTag> {
+    let declared = rules::find(code).map_or(&[] as &[Tag], |rule| rule.declaration.tags);
+    let to_lsp = |tag: &Tag| match tag {
+        Tag::Unnecessary => lsp::DiagnosticTag::Unnecessary,
+    };
+    declared.iter().map(to_lsp).collect()
 }
 
 /// The answer to a pull request; it is "unchanged" when the client still has the same diagnostics.

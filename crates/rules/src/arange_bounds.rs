@@ -23,6 +23,7 @@ pub(super) static RULE: Rule = Rule {
         summary: "bounds that `tl.arange` does not accept",
         since: "0.1.0",
         fixable: true,
+        tags: &[],
         doc: include_str!("arange_bounds.md"),
     },
     check,

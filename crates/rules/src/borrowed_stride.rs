@@ -17,6 +17,7 @@ pub(super) static RULE: Rule = Rule {
         summary: "a new tensor that a kernel addresses with the strides of another one",
         since: "0.1.0",
         fixable: true,
+        tags: &[],
         doc: r#"
 ## What it does
 Finds launches that pass a stride of one tensor (`x.stride(0)`), which the function got from its caller, for a kernel that

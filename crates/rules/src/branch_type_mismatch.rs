@@ -14,6 +14,7 @@ pub(super) static RULE: Rule = Rule {
         summary: "a name that has one type behind one branch and another type behind the other",
         since: "0.1.0",
         fixable: false,
+        tags: &[],
         doc: include_str!("branch_type_mismatch.md"),
     },
     check,

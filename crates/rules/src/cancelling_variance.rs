@@ -14,6 +14,7 @@ pub(super) static RULE: Rule = Rule {
         summary: "a variance computed as mean of squares less square of mean, which cancels",
         since: "0.1.0",
         fixable: false,
+        tags: &[],
         doc: include_str!("cancelling_variance.md"),
     },
     check,

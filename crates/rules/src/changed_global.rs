@@ -14,6 +14,7 @@ pub(super) static RULE: Rule = Rule {
         summary: "a function that changes a global which a kernel is compiled with",
         since: "0.1.0",
         fixable: false,
+        tags: &[],
         doc: r#"
 ## What it does
 Finds functions that assign, under `global`, to a `tl.constexpr` of the module that a kernel of the same file reads.

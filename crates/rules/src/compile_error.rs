@@ -12,6 +12,7 @@ pub(super) static RULE: Rule = Rule {
         summary: "an error of the installed Triton's own front end",
         since: "0.1.0",
         fixable: false,
+        tags: &[],
         doc: include_str!("compile_error.md"),
     },
     check,

@@ -30,6 +30,8 @@ pub struct Declaration {
     pub since: &'static str,
     /// Whether the rule offers a fix for at least some findings.
     pub fixable: bool,
+    /// How editors draw the findings beyond their severity.
+    pub tags: &'static [Tag],
     /// Markdown: `## What it does`, `## Why is this bad?`, `## Bad` and `## Good` with Python blocks, further headings
     /// as needed (`## Fix`, `## Sources`). The blocks are the rule's tests: under a flagged line of a bad block stands a
     /// comment `# ^^^` whose carets mark the span; good blocks are clean under every rule.
@@ -68,6 +70,13 @@ pub enum Severity {
     Warning,
     /// The code works, and could be better.
     Hint,
+}
+
+/// A way in which editors draw a finding, as in LSP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tag {
+    /// The code has no effect: it is drawn pale.
+    Unnecessary,
 }
 
 impl Declaration {

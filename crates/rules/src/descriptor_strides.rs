@@ -24,6 +24,7 @@ pub(super) static RULE: Rule = Rule {
         summary: "a tensor descriptor with a stride that is no multiple of 16 bytes, or whose last is not 1",
         since: "0.1.0",
         fixable: false,
+        tags: &[],
         doc: include_str!("descriptor_strides.md"),
     },
     check,

@@ -16,6 +16,7 @@ pub(super) static RULE: Rule = Rule {
         summary: "a dtype such as `tl.float32` called as if it were a function",
         since: "0.1.0",
         fixable: true,
+        tags: &[],
         doc: r#"
 ## What it does
 Finds calls of a dtype of `triton.language` in a kernel: `tl.float32(x)`.

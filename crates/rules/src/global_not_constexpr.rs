@@ -20,6 +20,7 @@ pub(super) static RULE: Rule = Rule {
         summary: "a global of the file that kernels cannot use, since it is no `tl.constexpr`",
         since: "0.1.0",
         fixable: true,
+        tags: &[],
         doc: include_str!("global_not_constexpr.md"),
     },
     check,

@@ -15,6 +15,7 @@ pub(super) static RULE: Rule = Rule {
         summary: "a running total in fp16 or bf16",
         since: "0.1.0",
         fixable: false,
+        tags: &[],
         doc: include_str!("half_accumulator.md"),
     },
     check,

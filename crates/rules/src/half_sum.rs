@@ -15,6 +15,7 @@ pub(super) static RULE: Rule = Rule {
         summary: "a `tl.sum` of what was cast to half precision, which adds up in half precision",
         since: "0.1.0",
         fixable: false,
+        tags: &[],
         doc: include_str!("half_sum.md"),
     },
     check,

@@ -16,6 +16,7 @@ pub(super) static RULE: Rule = Rule {
         summary: "a launch that passes a tensor created without a device",
         since: "0.1.0",
         fixable: true,
+        tags: &[],
         doc: r#"
 ## What it does
 Finds tensors that a function creates without `device=` (`torch.zeros(n)`) and passes to a kernel as they are.

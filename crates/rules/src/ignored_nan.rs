@@ -13,6 +13,7 @@ pub(super) static RULE: Rule = Rule {
         summary: "a maximum or minimum of what was loaded that is stored and leaves NaN out",
         since: "0.1.0",
         fixable: false,
+        tags: &[],
         doc: include_str!("ignored_nan.md"),
     },
     check,

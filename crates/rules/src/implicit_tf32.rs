@@ -14,6 +14,7 @@ pub(super) static RULE: Rule = Rule {
         summary: "a `tl.dot` of fp32 tiles that says nothing of its precision, and so is made in tf32",
         since: "0.1.0",
         fixable: false,
+        tags: &[],
         doc: include_str!("implicit_tf32.md"),
     },
     check,

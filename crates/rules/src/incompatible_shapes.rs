@@ -14,6 +14,7 @@ pub(super) static RULE: Rule = Rule {
         summary: "shapes that cannot be broadcast to one another",
         since: "0.1.0",
         fixable: false,
+        tags: &[],
         doc: include_str!("incompatible_shapes.md"),
     },
     check,

@@ -15,6 +15,7 @@ pub(super) static RULE: Rule = Rule {
         summary: "an argument of a type or value that the function does not accept",
         since: "0.1.0",
         fixable: true,
+        tags: &[],
         doc: include_str!("invalid_argument.md"),
     },
     check,

@@ -14,6 +14,7 @@ pub(super) static RULE: Rule = Rule {
         summary: "a condition that is neither a scalar nor known while compiling",
         since: "0.1.0",
         fixable: false,
+        tags: &[],
         doc: include_str!("invalid_condition.md"),
     },
     check,

@@ -17,6 +17,7 @@ pub(super) static RULE: Rule = Rule {
         summary: "a conversion that Triton cannot make, or a number that does not fit its type",
         since: "0.1.0",
         fixable: true,
+        tags: &[],
         doc: include_str!("invalid_conversion.md"),
     },
     check,

@@ -14,6 +14,7 @@ pub(super) static RULE: Rule = Rule {
         summary: "operands that `tl.dot` cannot multiply",
         since: "0.1.0",
         fixable: false,
+        tags: &[],
         doc: include_str!("invalid_dot.md"),
     },
     check,

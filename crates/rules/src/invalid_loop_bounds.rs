@@ -14,6 +14,7 @@ pub(super) static RULE: Rule = Rule {
         summary: "a `for` over something else than a range of integers",
         since: "0.1.0",
         fixable: false,
+        tags: &[],
         doc: include_str!("invalid_loop_bounds.md"),
     },
     check,

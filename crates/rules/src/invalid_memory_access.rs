@@ -14,6 +14,7 @@ pub(super) static RULE: Rule = Rule {
         summary: "a load, store or atomic whose arguments do not go together",
         since: "0.1.0",
         fixable: false,
+        tags: &[],
         doc: include_str!("invalid_memory_access.md"),
     },
     check,

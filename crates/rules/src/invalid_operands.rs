@@ -16,6 +16,7 @@ pub(super) static RULE: Rule = Rule {
         summary: "operands that an operator does not take",
         since: "0.1.0",
         fixable: true,
+        tags: &[],
         doc: include_str!("invalid_operands.md"),
     },
     check,

@@ -14,6 +14,7 @@ pub(super) static RULE: Rule = Rule {
         summary: "a reduction or scan along an axis, or of a type, that it cannot have",
         since: "0.1.0",
         fixable: false,
+        tags: &[],
         doc: include_str!("invalid_reduction.md"),
     },
     check,

@@ -14,6 +14,7 @@ pub(super) static RULE: Rule = Rule {
         summary: "a change of shape that the tile does not fit",
         since: "0.1.0",
         fixable: false,
+        tags: &[],
         doc: include_str!("invalid_reshape.md"),
     },
     check,

@@ -16,6 +16,7 @@ pub(super) static RULE: Rule = Rule {
         summary: "a `return` where a kernel cannot have one, or of a value that it cannot return",
         since: "0.1.0",
         fixable: true,
+        tags: &[],
         doc: include_str!("invalid_return.md"),
     },
     check,

@@ -14,6 +14,7 @@ pub(super) static RULE: Rule = Rule {
         summary: "a subscript that Triton cannot take apart, or an assignment to one",
         since: "0.1.0",
         fixable: false,
+        tags: &[],
         doc: include_str!("invalid_subscript.md"),
     },
     check,

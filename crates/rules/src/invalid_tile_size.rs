@@ -15,6 +15,7 @@ pub(super) static RULE: Rule = Rule {
         summary: "a tile of a size that Triton does not have",
         since: "0.1.0",
         fixable: true,
+        tags: &[],
         doc: include_str!("invalid_tile_size.md"),
     },
     check,

@@ -17,6 +17,7 @@ pub(super) static RULE: Rule = Rule {
         summary: "a launch whose arguments do not fit the kernel's parameters",
         since: "0.1.0",
         fixable: true,
+        tags: &[],
         doc: include_str!("launch_arguments.md"),
     },
     check,

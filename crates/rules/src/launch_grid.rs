@@ -15,6 +15,7 @@ pub(super) static RULE: Rule = Rule {
         summary: "a grid that is no tuple, is empty or zero, has too many dimensions or is too large",
         since: "0.1.0",
         fixable: true,
+        tags: &[],
         doc: include_str!("launch_grid.md"),
     },
     check,

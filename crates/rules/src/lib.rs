@@ -96,7 +96,7 @@ mod unused_mask;
 mod varying_constexpr;
 mod widened_dot;
 
-pub use declaration::{Declaration, Rule, RuleFamily, Severity};
+pub use declaration::{Declaration, Rule, RuleFamily, Severity, Tag};
 pub use diagnostic::{Diagnostic, Edit, Fix, Related, apply_edits};
 pub use engine::{Findings, RuleContext, Selection, check};
 pub use reconcile::is_disproved;

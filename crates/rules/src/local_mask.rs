@@ -17,6 +17,7 @@ pub(super) static RULE: Rule = Rule {
         summary: "a mask that compares the lane within its tile with the bound of the whole tensor",
         since: "0.1.0",
         fixable: false,
+        tags: &[],
         doc: r#"
 ## What it does
 Finds an access whose offset is `program · BLOCK + lane`, and whose mask compares `lane` alone with a size that the

@@ -21,6 +21,7 @@ pub(super) static RULE: Rule = Rule {
         summary: "the variable of a loop passed to a kernel, which is compiled or tuned anew for its values",
         since: "0.1.0",
         fixable: true,
+        tags: &[],
         doc: include_str!("loop_argument.md"),
     },
     check,

@@ -13,6 +13,7 @@ pub(super) static RULE: Rule = Rule {
         summary: "`break` or `continue` in a kernel",
         since: "0.1.0",
         fixable: false,
+        tags: &[],
         doc: r#"
 ## What it does
 Finds `break` and `continue` in kernels.

@@ -14,6 +14,7 @@ pub(super) static RULE: Rule = Rule {
         summary: "a name whose type or shape changes from one round of a loop to the next",
         since: "0.1.0",
         fixable: false,
+        tags: &[],
         doc: include_str!("loop_type_change.md"),
     },
     check,

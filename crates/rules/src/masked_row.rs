@@ -14,6 +14,7 @@ pub(super) static RULE: Rule = Rule {
         summary: "an online softmax that is NaN for rows of which the mask leaves nothing",
         since: "0.1.0",
         fixable: false,
+        tags: &[],
         doc: include_str!("masked_row.md"),
     },
     check,

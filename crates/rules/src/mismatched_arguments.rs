@@ -18,6 +18,7 @@ pub(super) static RULE: Rule = Rule {
         summary: "arguments that a function does not take, or one that it lacks",
         since: "0.1.0",
         fixable: true,
+        tags: &[],
         doc: include_str!("mismatched_arguments.md"),
     },
     check,

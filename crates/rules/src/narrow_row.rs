@@ -14,6 +14,7 @@ pub(super) static RULE: Rule = Rule {
         summary: "a program for each short row",
         since: "0.1.0",
         fixable: false,
+        tags: &[],
         doc: r#"
 ## What it does
 Finds kernels in which each program handles one row with a tile of at most 256 lanes, a number that all launches of the file

@@ -15,6 +15,7 @@ pub(super) static RULE: Rule = Rule {
         summary: "`//` or `%` of a run-time integer that certainly is negative somewhere",
         since: "0.1.0",
         fixable: false,
+        tags: &[],
         doc: r#"
 ## What it does
 Finds `//` and `%` of a run-time integer that is negative in the first program, in the first lane and the first round of the

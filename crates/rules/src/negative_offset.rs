@@ -19,6 +19,7 @@ pub(super) static RULE: Rule = Rule {
         summary: "an access whose first lane of the first program certainly lies in front of the tensor",
         since: "0.1.0",
         fixable: false,
+        tags: &[],
         doc: r#"
 ## What it does
 Finds accesses whose offset from a parameter is negative in the first program, in the first lane and the first round of the

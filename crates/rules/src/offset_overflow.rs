@@ -26,6 +26,7 @@ pub(super) static RULE: Rule = Rule {
         summary: "an offset that certainly exceeds 32 bits in a launch of known size",
         since: "0.1.0",
         fixable: true,
+        tags: &[],
         doc: include_str!("offset_overflow.md"),
     },
     check,

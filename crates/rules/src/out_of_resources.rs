@@ -16,6 +16,7 @@ pub(super) static RULE: Rule = Rule {
         summary: "a configuration or launch that needs more than the device has",
         since: "0.1.0",
         fixable: false,
+        tags: &[],
         doc: include_str!("out_of_resources.md"),
     },
     check,

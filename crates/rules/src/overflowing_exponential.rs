@@ -16,6 +16,7 @@ pub(super) static RULE: Rule = Rule {
         summary: "a quotient of exponentials of what was loaded, which is NaN once they overflow",
         since: "0.1.0",
         fixable: false,
+        tags: &[],
         doc: include_str!("overflowing_exponential.md"),
     },
     check,

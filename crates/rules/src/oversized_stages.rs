@@ -21,6 +21,7 @@ pub(super) static RULE: Rule = Rule {
         summary: "a `num_stages` for which no NVIDIA GPU has enough shared memory",
         since: "0.1.0",
         fixable: false,
+        tags: &[],
         doc: include_str!("oversized_stages.md"),
     },
     check,

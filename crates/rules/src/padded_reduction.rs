@@ -18,6 +18,7 @@ pub(super) static RULE: Rule = Rule {
         summary: "padding of a masked load that is no longer neutral when it is reduced",
         since: "0.1.0",
         fixable: true,
+        tags: &[],
         doc: include_str!("padded_reduction.md"),
     },
     check,

@@ -17,6 +17,7 @@ pub(super) static RULE: Rule = Rule {
         summary: "a kernel that Python code calls without a grid",
         since: "0.1.0",
         fixable: false,
+        tags: &[],
         doc: r#"
 ## What it does
 Finds `kernel(…)` in Python code, where a launch is `kernel[grid](…)`.

@@ -13,6 +13,7 @@ pub(super) static RULE: Rule = Rule {
         summary: "a copy of a tensor that is cached under the tensor's address alone",
         since: "0.1.0",
         fixable: false,
+        tags: &[],
         doc: r#"
 ## What it does
 Finds caches that keep a converted copy of a tensor (`w.t().contiguous()`, `w.to(…)`, …) under a key made of

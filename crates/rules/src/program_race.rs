@@ -21,6 +21,7 @@ pub(super) static RULE: Rule = Rule {
         summary: "a store to one address by all programs, of what differs between them or of what was there before",
         since: "0.1.0",
         fixable: false,
+        tags: &[],
         doc: r#"
 ## What it does
 Finds stores whose address is the same in every program of a grid that has several, and whose value is computed from data

@@ -16,6 +16,7 @@ pub(super) static RULE: Rule = Rule {
         summary: "a loop that loads again what an earlier loop of the kernel has loaded",
         since: "0.1.0",
         fixable: false,
+        tags: &[],
         doc: r#"
 ## What it does
 Finds a load in a loop that goes over a row tile by tile, as a load in an earlier loop of the same kernel has done.

@@ -25,6 +25,7 @@ pub(super) static RULE: Rule = Rule {
         summary: "an access whose mask lets through more than the tensor has room for",
         since: "0.1.0",
         fixable: false,
+        tags: &[],
         doc: include_str!("short_tensor.md"),
     },
     check,

@@ -13,6 +13,7 @@ pub(super) static RULE: Rule = Rule {
         summary: "the variable of a run-time loop that is read behind the loop",
         since: "0.1.0",
         fixable: false,
+        tags: &[],
         doc: r#"
 ## What it does
 Finds places behind a `for` loop over `range` or `tl.range` that read the loop's variable.

@@ -16,6 +16,7 @@ pub(super) static RULE: Rule = Rule {
         summary: "an access whose lanes are all several elements apart",
         since: "0.1.0",
         fixable: false,
+        tags: &[],
         doc: r#"
 ## What it does
 Finds loads and stores in which neighbouring lanes are a fixed number of elements apart along every axis, four or more: no

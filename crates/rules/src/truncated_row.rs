@@ -20,6 +20,7 @@ pub(super) static RULE: Rule = Rule {
         summary: "a row of any length that is read with one tile of a fixed size",
         since: "0.1.0",
         fixable: false,
+        tags: &[],
         doc: r#"
 ## What it does
 Finds accesses along `tl.arange(0, BLOCK)`, masked with `< n` and neither moved on by a loop nor by the number of the program,

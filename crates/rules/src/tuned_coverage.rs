@@ -26,6 +26,7 @@ pub(super) static RULE: Rule = Rule {
         summary: "an autotuned kernel whose configurations write different parts of the output",
         since: "0.1.0",
         fixable: false,
+        tags: &[],
         doc: include_str!("tuned_coverage.md"),
     },
     check,

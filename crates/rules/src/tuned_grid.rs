@@ -16,6 +16,7 @@ pub(super) static RULE: Rule = Rule {
         summary: "a fixed grid for a kernel whose block size is autotuned",
         since: "0.1.0",
         fixable: true,
+        tags: &[],
         doc: include_str!("tuned_grid.md"),
     },
     check,

@@ -16,6 +16,7 @@ pub(super) static RULE: Rule = Rule {
         summary: "an autotuned kernel that updates a tensor which nobody restores between the runs",
         since: "0.1.0",
         fixable: true,
+        tags: &[],
         doc: include_str!("tuned_update.md"),
     },
     check,

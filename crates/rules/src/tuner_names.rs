@@ -15,6 +15,7 @@ pub(super) static RULE: Rule = Rule {
         summary: "a name that `@triton.autotune` or `@triton.heuristics` cannot find",
         since: "0.1.0",
         fixable: true,
+        tags: &[],
         doc: include_str!("tuner_names.md"),
     },
     check,

@@ -13,6 +13,7 @@ pub(super) static RULE: Rule = Rule {
         summary: "a `tl.device_assert` that nothing in the file turns on",
         since: "0.1.0",
         fixable: false,
+        tags: &[],
         doc: r#"
 ## What it does
 Points at the first `tl.device_assert` of a kernel when nothing in the file turns on assertions: no `debug=` in its

@@ -18,6 +18,7 @@ pub(super) static RULE: Rule = Rule {
         summary: "a block pointer without `boundary_check` along an axis that the grid covers by rounding up",
         since: "0.1.0",
         fixable: false,
+        tags: &[],
         doc: r#"
 ## What it does
 Finds loads and stores through a block pointer, without `boundary_check`, whose offset along an axis is `program · BLOCK` of a

@@ -17,6 +17,7 @@ pub(super) static RULE: Rule = Rule {
         summary: "a kernel that calls a function without `@triton.jit`",
         since: "0.1.0",
         fixable: true,
+        tags: &[],
         doc: r#"
 ## What it does
 Finds calls in kernels of a function that the same file defines without a decorator.

@@ -16,6 +16,7 @@ pub(super) static RULE: Rule = Rule {
         summary: "a name that does not exist where a kernel uses it",
         since: "0.1.0",
         fixable: true,
+        tags: &[],
         doc: include_str!("undefined_name.md"),
     },
     check,

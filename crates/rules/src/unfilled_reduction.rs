@@ -19,6 +19,7 @@ pub(super) static RULE: Rule = Rule {
         summary: "a masked load without `other` whose undefined lanes reach a reduction",
         since: "0.1.0",
         fixable: true,
+        tags: &[],
         doc: include_str!("unfilled_reduction.md"),
     },
     check,

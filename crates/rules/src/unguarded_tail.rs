@@ -20,6 +20,7 @@ pub(super) static RULE: Rule = Rule {
         summary: "an access without a mask along a lane that another access masks, with a grid that rounds up",
         since: "0.1.0",
         fixable: false,
+        tags: &[],
         doc: r#"
 ## What it does
 Finds accesses without a mask at `program · BLOCK + lane`, where another access of the kernel at the same offset masks just this

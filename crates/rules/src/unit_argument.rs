@@ -17,6 +17,7 @@ pub(super) static RULE: Rule = Rule {
         summary: "`.to` of an integer parameter, which does not compile when 1 is passed",
         since: "0.1.0",
         fixable: true,
+        tags: &[],
         doc: include_str!("unit_argument.md"),
     },
     check,

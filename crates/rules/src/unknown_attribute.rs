@@ -18,6 +18,7 @@ pub(super) static RULE: Rule = Rule {
         summary: "an attribute or method that a value in a kernel does not have",
         since: "0.1.0",
         fixable: true,
+        tags: &[],
         doc: include_str!("unknown_attribute.md"),
     },
     check,

@@ -20,6 +20,7 @@ pub(super) static RULE: Rule = Rule {
         summary: "a name that `triton.language` does not have in the Triton version in use",
         since: "0.1.0",
         fixable: true,
+        tags: &[],
         doc: include_str!("unknown_member.md"),
     },
     check,

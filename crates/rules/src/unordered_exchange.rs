@@ -18,6 +18,7 @@ pub(super) static RULE: Rule = Rule {
         summary: "a load of what other lanes of the program have just stored, without a barrier between",
         since: "0.1.0",
         fixable: true,
+        tags: &[],
         doc: r#"
 ## What it does
 Finds a `tl.store` of a tile and a later `tl.load` from the same tensor in the same program that certainly reads, in some

@@ -16,6 +16,7 @@ pub(super) static RULE: Rule = Rule {
         summary: "an assignment to several names of something that has not as many parts",
         since: "0.1.0",
         fixable: true,
+        tags: &[],
         doc: include_str!("unpacking_mismatch.md"),
     },
     check,

@@ -17,6 +17,7 @@ pub(super) static RULE: Rule = Rule {
         summary: "a lock that every program waits for and none gives back",
         since: "0.1.0",
         fixable: false,
+        tags: &[],
         doc: r#"
 ## What it does
 Finds loops that wait for a lock (`while tl.atomic_cas(lock, 0, 1) == 1`, `while tl.atomic_xchg(lock, 1) != 0`) at one address for all

@@ -17,6 +17,7 @@ pub(super) static RULE: Rule = Rule {
         summary: "Python that kernels cannot contain",
         since: "0.1.0",
         fixable: true,
+        tags: &[],
         doc: include_str!("unsupported_syntax.md"),
     },
     check,

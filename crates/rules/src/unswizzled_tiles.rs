@@ -18,6 +18,7 @@ pub(super) static RULE: Rule = Rule {
         summary: "a matrix product whose programs take the tiles row by row",
         since: "0.1.0",
         fixable: false,
+        tags: &[],
         doc: r#"
 ## What it does
 Finds kernels with `tl.dot` in a loop that make the row and the column of their tile from one program number with `//` and `%`, and

@@ -15,6 +15,7 @@ pub(super) static RULE: Rule = Rule {
         summary: "a matrix kernel whose tile sizes are fixed and never tuned",
         since: "0.1.0",
         fixable: false,
+        tags: &[],
         doc: r#"
 ## What it does
 Points at a launch that passes fixed numbers for the tile sizes of a kernel with `tl.dot` in a loop, when nothing tunes

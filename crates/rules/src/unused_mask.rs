@@ -7,7 +7,7 @@ use model::kernel::ast::{StmtKind, walk_expressions, walk_statements};
 use model::syntax::Span;
 
 use super::memory_accesses::{call_at, index, kernels, lanes_in, lanes_of, line, verb};
-use super::{Declaration, Diagnostic, Edit, Findings, Rule, RuleContext, Severity};
+use super::{Declaration, Diagnostic, Edit, Findings, Rule, RuleContext, Severity, Tag};
 
 pub(super) static RULE: Rule = Rule {
     declaration: Declaration {
@@ -17,6 +17,7 @@ pub(super) static RULE: Rule = Rule {
         summary: "a mask that is computed and never used, while an access along the same lanes has none",
         since: "0.1.0",
         fixable: true,
+        tags: &[Tag::Unnecessary],
         doc: r#"
 ## What it does
 Finds a name that is given a comparison of lane numbers, that nothing reads, in a kernel in which a `tl.load`, `tl.store` or

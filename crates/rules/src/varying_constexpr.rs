@@ -15,6 +15,7 @@ pub(super) static RULE: Rule = Rule {
         summary: "a kernel that is compiled anew for each size of a tensor without need",
         since: "0.1.0",
         fixable: false,
+        tags: &[],
         doc: r#"
 ## What it does
 Finds parameters annotated `tl.constexpr` that get the number of elements or rows of a tensor (`x.numel()`, `x.shape[0]`)

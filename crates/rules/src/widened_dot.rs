@@ -17,6 +17,7 @@ pub(super) static RULE: Rule = Rule {
         summary: "a `tl.dot` of half-precision tiles that are cast to fp32 first",
         since: "0.1.0",
         fixable: false,
+        tags: &[],
         doc: include_str!("widened_dot.md"),
     },
     check,
