@@ -89,6 +89,8 @@ pub(crate) struct Owner {
     pub(crate) folders: Vec<lsp::Uri>,
     /// Whether the editor's settings are still to come; until then nothing is checked.
     pub(crate) waits_for_settings: bool,
+    /// Whether the skill memory was not read yet; until then nothing is checked, so that no disproved rule is used.
+    pub(crate) waits_for_memory: bool,
     /// Whether the client accepts the server's status, and the status that it was sent last.
     pub(crate) tells_status: bool,
     pub(crate) status_told: Option<ServerStatus>,
@@ -117,6 +119,7 @@ impl Owner {
             settings: SettingsStore::default(),
             folders: Vec::new(),
             waits_for_settings: false,
+            waits_for_memory: false,
             tells_status: false,
             status_told: None,
             unpublished: BTreeSet::new(),
@@ -216,7 +219,7 @@ impl Owner {
 
     /// Does one piece of the work that waits for an empty queue. Returns whether there may be more.
     fn settle_one(&mut self) -> bool {
-        if self.waits_for_settings {
+        if self.waits_for_settings || self.waits_for_memory {
             return false;
         }
         if let Some(Pull { params, reply }) = self.pulls.pop_front() {

@@ -23,25 +23,32 @@ const REMEMBERED: usize = 512;
 const OPEN: usize = 4;
 
 impl Owner {
-    /// Reads the memory again on another thread, because another server or a command may have learned or forgotten
-    /// something.
-    pub(crate) fn read_memory_later(&self) {
+    /// Reads the memory on another thread: at the start, and again when a file was saved, because another server or a
+    /// command may have learned or forgotten something.
+    pub(crate) fn read_memory_later(&mut self) {
         let (read, events) = (Arc::clone(&self.tools.memory), self.events.clone());
         let read = move || {
             let memory = read();
-            events.run(|owner| {
-                if owner.take_memory(memory) {
-                    owner.check_all_again();
-                }
-            });
+            events.run(|owner| owner.memory_was_read(memory));
         };
         if let Err(error) = std::thread::Builder::new().name("memory".to_owned()).spawn(read) {
-            tracing::warn!(%error, "the skill memory is not read again");
+            tracing::warn!(%error, "the skill memory is not read");
+            self.waits_for_memory = false;
+        }
+    }
+
+    fn memory_was_read(&mut self, memory: LearnedRules) {
+        let was_awaited = std::mem::replace(&mut self.waits_for_memory, false);
+        match (self.take_memory(memory), was_awaited) {
+            (false, _) => {}
+            // Nothing was shown yet.
+            (true, true) => self.documents.forget_findings(),
+            (true, false) => self.check_all_again(),
         }
     }
 
     /// Replaces the memory. Returns whether the set of rules in use has changed.
-    pub(crate) fn take_memory(&mut self, memory: LearnedRules) -> bool {
+    fn take_memory(&mut self, memory: LearnedRules) -> bool {
         let memory = memory.reusing(&self.memory.rules);
         let shown = |memory: &LearnedRules| {
             let shown = memory.rules().filter(|rule| memory.shows(rule));
