@@ -172,7 +172,7 @@ fn whole(text: &str) -> Tree {
 }
 
 fn findings(source: &Source, module: &Module) -> Vec<Diagnostic> {
-    rules::check(&RuleContext::new(source, module, TritonTarget::newest()).with_memory(memory()), &Selection::default())
+    rules::check_with(&RuleContext::new(source, module, TritonTarget::newest()), &Selection::default(), memory())
 }
 
 /// Learned rules that depend on a lot of state: values, names of the file, other text of it.

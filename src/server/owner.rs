@@ -244,8 +244,8 @@ impl Owner {
             let findings = self.guarded(|owner| {
                 let memory = if resolved.settings.memory.enabled { &owner.memory.rules } else { LearnedRules::empty() };
                 let context = RuleContext::new(&unit.source, &unit.module, resolved.target);
-                let context = context.at(unit.path.as_deref()).with_memory(memory);
-                if is_excluded { Vec::new() } else { check(&context, &resolved.selection) }
+                let context = context.at(unit.path.as_deref());
+                if is_excluded { Vec::new() } else { check(&context, &resolved.selection, memory) }
             });
             let _ = unit.diagnostics.set(findings.unwrap_or_default());
         }

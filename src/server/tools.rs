@@ -14,7 +14,7 @@ use workload::{RecordRequest, RecordingError, RecordingResult};
 
 use super::memory_writer::{self, MemoryNote};
 
-type Check = dyn Fn(&RuleContext<'_>, &Selection) -> Vec<Diagnostic> + Send + Sync;
+type Check = dyn Fn(&RuleContext<'_>, &Selection, &LearnedRules) -> Vec<Diagnostic> + Send + Sync;
 type Optimize = dyn Fn(&SearchRequest, &dyn Observer) -> Result<SearchOutcome, OptimizeError> + Send + Sync;
 type Record = dyn Fn(&RecordRequest, &dyn Fn() -> bool) -> Result<RecordingResult, RecordingError> + Send + Sync;
 type FindEnvironment = dyn Fn(&InterpreterSearch<'_>) -> Option<PythonEnvironment> + Send + Sync;
@@ -22,7 +22,7 @@ type FindEnvironment = dyn Fn(&InterpreterSearch<'_>) -> Option<PythonEnvironmen
 /// The features behind the server, as functions.
 #[derive(Clone)]
 pub struct Tools {
-    /// Runs the rules over a file.
+    /// Runs the rules, and the learned ones, over a file.
     pub check: Arc<Check>,
     /// Searches for a faster kernel; blocks.
     pub optimize: Arc<Optimize>,
@@ -58,7 +58,7 @@ fn store_false_alarm(alarm: FalseAlarm) {
 impl Default for Tools {
     fn default() -> Self {
         Self {
-            check: Arc::new(rules::check),
+            check: Arc::new(rules::check_with),
             optimize: Arc::new(search::optimize),
             record: Arc::new(|what, going| workload::record(what, going)),
             devices: Arc::new(judge::devices),

@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 
+use rules::learned::LearnedRules;
 use rules::{RuleContext, Selection};
 use serde_json::{Value, json};
 use warpsmith::server::Tools;
@@ -14,7 +15,7 @@ fn gated() -> (Tools, mpsc::Sender<()>, Arc<AtomicUsize>) {
     let (gate, wait) = mpsc::channel::<()>();
     let (wait, count) = (Mutex::new(wait), Arc::new(AtomicUsize::new(0)));
     let checks = Arc::clone(&count);
-    let check = move |_: &RuleContext<'_>, _: &Selection| {
+    let check = move |_: &RuleContext<'_>, _: &Selection, _: &LearnedRules| {
         checks.fetch_add(1, Ordering::SeqCst);
         wait.lock().unwrap().recv().unwrap();
         Vec::new()
@@ -66,9 +67,9 @@ fn while_a_text_is_checked_edits_are_taken_and_then_checked_once() {
 
 #[test]
 fn a_rule_that_crashes_is_told_once_and_the_server_goes_on() {
-    let check = |context: &RuleContext<'_>, selection: &Selection| {
+    let check = |context: &RuleContext<'_>, selection: &Selection, learned: &LearnedRules| {
         assert!(!context.source.text().contains("crash"), "a bug in a rule");
-        rules::check(context, selection)
+        rules::check_with(context, selection, learned)
     };
     let tools = Tools { check: Arc::new(check), ..Tools::default() };
     let mut client = Setup::new().tools(tools).start();

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use model::syntax::Span;
+use rules::learned::LearnedRules;
 use rules::{Diagnostic, RuleContext, Selection};
 use serde_json::{Value, json};
 use store::FalseAlarm;
@@ -124,7 +125,7 @@ fn guesses_are_no_proof_but_names_are() {
 #[test]
 fn an_error_that_triton_disproves_is_stored_with_its_kernel_alone() {
     // A rule that is wrong, at two places: one in what is compiled, and one in what is not.
-    let check = |context: &RuleContext<'_>, _: &Selection| {
+    let check = |context: &RuleContext<'_>, _: &Selection, _: &LearnedRules| {
         let text = context.source.text();
         let wrong = ["tl.load(x + i", "torch.device"].into_iter().map(|part| {
             let at = text.find(part).unwrap();

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use model::syntax::Span;
+use rules::learned::LearnedRules;
 use rules::{Diagnostic, RuleContext, Selection, Severity, find};
 use serde_json::{Value, json};
 use warpsmith::server::Tools;
@@ -86,7 +87,7 @@ fn edits_and_questions_in_one_breath_are_answered_for_the_text_of_the_end() {
 
 #[test]
 fn places_that_explain_and_tags_are_sent_to_clients_that_show_them() {
-    let check = |context: &RuleContext<'_>, _: &Selection| {
+    let check = |context: &RuleContext<'_>, _: &Selection, _: &LearnedRules| {
         let text = context.source.text();
         let span = |part: &str| Span::new(text.find(part).unwrap(), text.find(part).unwrap() + part.len());
         let finding = |code| Diagnostic::new(&find(code).unwrap().declaration, span(MISTAKE), "wrong");

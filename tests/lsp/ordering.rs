@@ -13,7 +13,7 @@ const EDITS: usize = 2000;
 
 /// A server whose only finding is the text that it has.
 fn mirror() -> Tools {
-    let check = |context: &rules::RuleContext<'_>, _: &rules::Selection| {
+    let check = |context: &rules::RuleContext<'_>, _: &rules::Selection, _: &rules::learned::LearnedRules| {
         let declaration = &find("L002").unwrap().declaration;
         vec![Diagnostic::new(declaration, Span::new(0, 0), context.source.text().to_string())]
     };

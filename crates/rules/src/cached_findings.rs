@@ -5,9 +5,9 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use model::kernel::{FactAnchors, Kernel, Module, ShiftSpans};
 use model::syntax::Span;
 
-use super::declaration::Rule;
+use super::context::{ContextDependencies, RuleContext};
 use super::diagnostic::Diagnostic;
-use super::engine::{ContextDependencies, RuleContext};
+use super::rule::Rule;
 
 impl<'a> RuleContext<'a> {
     /// The findings of `find` in each kernel, in the order of the kernels. Kernels that have not changed keep their

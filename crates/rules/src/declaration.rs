@@ -4,17 +4,6 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::engine::{Findings, RuleContext};
-
-/// A lint rule: its declaration and its check.
-#[derive(Debug)]
-pub struct Rule {
-    /// The code, name, severity and documentation of the rule.
-    pub declaration: Declaration,
-    /// Checks one file and reports its findings. It reports nothing where facts are unknown.
-    pub check: fn(&RuleContext<'_>, &mut Findings<'_>),
-}
-
 /// The metadata and documentation of a rule.
 #[derive(Debug)]
 pub struct Declaration {

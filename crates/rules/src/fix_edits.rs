@@ -4,8 +4,8 @@ use model::kernel::Kernel;
 use model::kernel::ast::{Call, Expr, ExprKind, Stmt, walk_expressions, walk_statements};
 use model::syntax::Span;
 
+use super::context::RuleContext;
 use super::diagnostic::{Edit, Fix};
-use super::engine::RuleContext;
 
 /// The outermost expression of a kernel that `wanted` accepts, with its kernel.
 pub(super) fn find<'a>(context: &RuleContext<'a>, wanted: impl Fn(&Expr) -> bool) -> Option<(&'a Kernel, &'a Expr)> {

@@ -7,9 +7,11 @@ use model::kernel::Global;
 use model::kernel::ast::{Expr, ExprKind};
 use model::syntax::Span;
 
-use super::declaration::{Declaration, Rule, Severity};
+use super::context::RuleContext;
+use super::declaration::{Declaration, Severity};
 use super::diagnostic::Fix;
-use super::engine::{Findings, RuleContext};
+use super::findings::Findings;
+use super::rule::Rule;
 use super::{fix_edits, language, undecorated_helper};
 
 pub(super) static RULE: Rule = Rule {

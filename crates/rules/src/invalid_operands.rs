@@ -3,9 +3,11 @@
 use model::analysis::types::{Problem, ProblemKind};
 use model::kernel::ast::{Expr, ExprKind};
 
-use super::declaration::{Declaration, Rule, Severity};
+use super::context::RuleContext;
+use super::declaration::{Declaration, Severity};
 use super::diagnostic::Fix;
-use super::engine::{Findings, RuleContext};
+use super::findings::Findings;
+use super::rule::Rule;
 use super::{fix_edits, language};
 
 pub(super) static RULE: Rule = Rule {

@@ -2,9 +2,11 @@
 
 use model::analysis::types::ProblemKind;
 
-use super::declaration::{Declaration, Rule, Severity};
-use super::engine::{Findings, RuleContext};
+use super::context::RuleContext;
+use super::declaration::{Declaration, Severity};
+use super::findings::Findings;
 use super::language;
+use super::rule::Rule;
 
 pub(super) static RULE: Rule = Rule {
     declaration: Declaration {

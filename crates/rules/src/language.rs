@@ -4,9 +4,10 @@ use std::collections::HashSet;
 
 use model::analysis::types::{Problem, ProblemKind};
 
+use super::context::RuleContext;
 use super::declaration::Declaration;
 use super::diagnostic::{Diagnostic, Fix};
-use super::engine::{Findings, RuleContext};
+use super::findings::Findings;
 
 /// Reports all problems of these kinds. Files for other compilers are skipped: their language differs.
 pub(super) fn report(

@@ -13,12 +13,14 @@ mod branch_type_mismatch;
 mod cached_findings;
 mod cancelling_variance;
 mod changed_global;
+mod check;
 mod compile_error;
+mod context;
 mod declaration;
 mod descriptor_strides;
 mod diagnostic;
 mod dtype_called;
-mod engine;
+mod findings;
 mod fix_edits;
 mod formula_reader;
 mod global_not_constexpr;
@@ -65,7 +67,9 @@ mod pointer_cache;
 mod program_race;
 mod reconcile;
 mod repeated_pass;
+mod rule;
 mod scope;
+mod selection;
 mod short_tensor;
 mod stale_counter;
 mod strided_lanes;
@@ -96,10 +100,14 @@ mod unused_mask;
 mod varying_constexpr;
 mod widened_dot;
 
-pub use declaration::{Declaration, Rule, RuleFamily, Severity, Tag};
+pub use check::{check, check_with};
+pub use context::RuleContext;
+pub use declaration::{Declaration, RuleFamily, Severity, Tag};
 pub use diagnostic::{Diagnostic, Edit, Fix, Related, apply_edits};
-pub use engine::{Findings, RuleContext, Selection, check};
+pub use findings::Findings;
 pub use reconcile::is_disproved;
+pub use rule::Rule;
+pub use selection::Selection;
 
 /// Every rule, in the order of the codes.
 static RULES: &[&Rule] = &[

@@ -11,8 +11,9 @@ use model::kernel::ast::{Call, walk_expressions};
 use model::kernel::{Kernel, Launch};
 use model::syntax::Span;
 
+use super::context::RuleContext;
 use super::diagnostic::Diagnostic;
-use super::engine::{Findings, RuleContext};
+use super::findings::Findings;
 
 /// The kernels without syntax errors, with the facts of each.
 pub(super) fn kernels<'c>(context: &'c RuleContext<'_>) -> impl Iterator<Item = (&'c Kernel, &'c KernelAnalysis)> {

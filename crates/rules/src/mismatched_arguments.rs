@@ -5,9 +5,11 @@ use model::api::{Lookup, MemberParameter, nearest};
 use model::kernel::Kernel;
 use model::kernel::ast::{Call, ExprKind};
 
-use super::declaration::{Declaration, Rule, Severity};
+use super::context::RuleContext;
+use super::declaration::{Declaration, Severity};
 use super::diagnostic::Fix;
-use super::engine::{Findings, RuleContext};
+use super::findings::Findings;
+use super::rule::Rule;
 use super::{fix_edits, language};
 
 pub(super) static RULE: Rule = Rule {

@@ -261,7 +261,7 @@ fn widen(context: &RuleContext<'_>, span: Span) -> Option<(Span, String)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::Selection;
+    use crate::Selection;
     use model::api::TritonTarget;
     use model::kernel::{Module, RecordedArgument};
     use model::syntax::Source;

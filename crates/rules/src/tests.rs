@@ -317,7 +317,8 @@ fn selections_take_codes_prefixes_and_names() {
     let codes = |select: &[&str], ignore: &[&str]| {
         let own = |list: &[&str]| list.iter().map(|&text| text.to_owned()).collect();
         let selection = Selection { select: own(select), ignore: own(ignore) };
-        let included = all().iter().filter(|rule| selection.includes(rule)).map(|rule| rule.declaration.code);
+        let included =
+            all().iter().filter(|rule| selection.includes(&rule.declaration)).map(|rule| rule.declaration.code);
         included.filter(|code| ["L002", "L003", "M001"].contains(code)).collect::<Vec<_>>()
     };
     assert_eq!(codes(&[], &[]), ["L002", "L003", "M001"]);

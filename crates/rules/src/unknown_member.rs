@@ -256,7 +256,7 @@ fn short(version: Version) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::check as check_file;
+    use crate::check as check_file;
     use crate::{Fix, Selection};
     use model::kernel::Module;
     use model::syntax::Source;

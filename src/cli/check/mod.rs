@@ -194,8 +194,7 @@ fn findings(file: &files::InputFile, text: &str, run: &Run<'_>) -> (Source, Vec<
         demotion::demote(&source, &module, &run.project.memory, *triton);
     }
     let context = rules::RuleContext::new(&source, &module, run.project.target).at(Some(Path::new(&file.shown)));
-    let context = context.with_memory(&run.project.memory);
-    let findings = rules::check(&context, &run.project.selection);
+    let findings = rules::check_with(&context, &run.project.selection, &run.project.memory);
     (source, findings)
 }
 

@@ -4,7 +4,7 @@ use model::syntax::Source;
 
 use super::*;
 use crate::Selection;
-use crate::engine::check as check_file;
+use crate::check as check_file;
 
 const HEAD: &str = "import triton\nimport triton.language as tl\n\n";
 

@@ -12,10 +12,7 @@ use model::kernel::ast::{Expr, ExprKind, walk_expressions, walk_statements};
 use model::kernel::{GlobalBinding, Kernel, Module};
 use model::syntax::{Span, node_span};
 
-use crate::RuleContext;
-
-/// The values of a kernel's expressions by span, joined over all iterations of loops and all calls.
-pub(crate) type SpanValues = FxHashMap<Span, AbstractValue<'static>>;
+use crate::context::{RuleContext, SpanValues};
 
 /// A kernel of a file.
 pub(super) struct KernelView<'a> {

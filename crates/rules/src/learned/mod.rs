@@ -26,7 +26,6 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
 
 pub use file::{MemoryError, Patterns, check, parse, write};
-pub(crate) use kernel_view::SpanValues;
 use pattern::PatternSet;
 pub use pattern::{Match, Pattern, PatternError};
 pub use probe::Probe;
@@ -35,11 +34,10 @@ pub use rule::{FIRST_OWN, LearnedRule, Releases, RuleOrigin, RuleState, number};
 
 pub use model::api::TritonError;
 
-use model::syntax::Span;
-
+use super::context::RuleContext;
 use super::declaration::Severity;
 use super::diagnostic::Diagnostic;
-use super::engine::{RuleContext, Selection};
+use super::selection::Selection;
 
 /// The memory file that ships with Warpsmith.
 const SHIPPED: &str = include_str!("../../../../config/skill-memory.toml");
@@ -245,8 +243,7 @@ fn shortened(text: &str) -> String {
 }
 
 /// The findings of the learned rules in one file.
-pub(super) fn find(context: &RuleContext<'_>, selection: &Selection) -> Vec<Diagnostic> {
-    let memory = context.memory();
+pub(super) fn find(context: &RuleContext<'_>, selection: &Selection, memory: &LearnedRules) -> Vec<Diagnostic> {
     if !memory.rules().any(|rule| memory.shows(rule)) {
         return Vec::new();
     }
@@ -279,13 +276,4 @@ fn interned(text: &str) -> &'static str {
     let leaked: &'static str = Box::leak(text.to_owned().into_boxed_str());
     known.insert(leaked);
     leaked
-}
-
-/// The value at each span of a kernel, joined over all iterations of loops.
-pub(crate) fn joined(types: Vec<(Span, model::analysis::types::AbstractValue<'static>)>) -> SpanValues {
-    let mut values = SpanValues::default();
-    for (span, value) in types {
-        values.entry(span).and_modify(|known| *known = known.either(&value)).or_insert(value);
-    }
-    values
 }

@@ -5,7 +5,7 @@ use model::kernel::Module;
 use model::syntax::Source;
 
 use super::*;
-use crate::check as check_file;
+use crate::check_with;
 
 const AXIS: &str = "(call function: (_) @f arguments: (argument_list (keyword_argument name: (identifier) @here))\n  \
                     (#api? @f \"tl.load\" \"tl.store\") (#eq? @here \"axis\"))\n";
@@ -63,8 +63,9 @@ fn flagged(pattern: &str, body: &str) -> Vec<String> {
 fn codes(memory: &LearnedRules, text: &str, target: TritonTarget) -> Vec<String> {
     let source = Source::parse(text);
     let module = Module::build(&source);
-    let context = RuleContext::new(&source, &module, target).with_memory(memory);
-    let found = check_file(&context, &Selection { select: vec!["S".to_owned()], ignore: Vec::new() });
+    let context = RuleContext::new(&source, &module, target);
+    let selection = Selection { select: vec!["S".to_owned()], ignore: Vec::new() };
+    let found = check_with(&context, &selection, memory);
     found.into_iter().map(|found| format!("{} {}", found.code, found.message)).collect()
 }
 

@@ -6,7 +6,7 @@ use model::api::{Lookup, MemberKind, MemberParameter};
 use model::kernel::ast::{Arg, Call, ExprKind};
 use model::syntax::field;
 
-use super::{Predicate, PredicateInput, Words};
+use super::predicate::{Predicate, PredicateInput, Words};
 use crate::learned::kernel_view::{KernelView, around, plain};
 
 pub(super) static TABLE: &[Predicate] = &[

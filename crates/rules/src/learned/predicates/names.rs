@@ -7,7 +7,7 @@ use model::api::{Lookup, VersionCertainty};
 use model::kernel::GlobalBinding;
 use model::kernel::ast::{Expr, ExprKind};
 
-use super::{Predicate, PredicateInput, Words};
+use super::predicate::{Predicate, PredicateInput, Words};
 use crate::learned::kernel_view::{KernelView, plain};
 
 pub(super) static TABLE: &[Predicate] = &[

@@ -1,6 +1,6 @@
 //! Predicates about the position of a node.
 
-use super::{Predicate, PredicateInput, Words};
+use super::predicate::{Predicate, PredicateInput, Words};
 use crate::learned::kernel_view::KernelView;
 
 pub(super) static TABLE: &[Predicate] = &[Predicate::new("inside", (1, 1), Words::Some, inside)];

@@ -5,7 +5,7 @@ use model::analysis::types::shape::{self, Dim, Shape};
 use model::analysis::types::{AbstractValue, Const, LaneType, RuntimeValue};
 use model::api::{Lookup, MemberKind};
 
-use super::{Predicate, PredicateInput, Words};
+use super::predicate::{Predicate, PredicateInput, Words, element};
 use crate::learned::kernel_view::KernelView;
 
 pub(super) static TABLE: &[Predicate] = &[
@@ -152,14 +152,6 @@ fn lane(value: &AbstractValue<'_>) -> Option<LaneType> {
         }
         AbstractValue::Const(Const::Type(element)) => Some(*element),
         _ => None,
-    }
-}
-
-/// The type of a lane that a pattern calls `fp16`, `float16`, `i32` or `*int8`.
-pub(super) fn element(word: &str) -> Option<LaneType> {
-    match word.strip_prefix('*') {
-        Some(word) => Dtype::of_signature(word).map(|number| LaneType::Pointer(Some(number))),
-        None => Dtype::of_signature(word).map(LaneType::Number),
     }
 }
 

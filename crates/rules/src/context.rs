@@ -1,4 +1,4 @@
-//! The rule engine: runs the selected rules over one file.
+//! What a rule sees: a file with its model, and the analyses of its kernels.
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::path::Path;
@@ -7,17 +7,13 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use model::analysis::dialect;
-use model::analysis::types::{self, KernelAnalysis};
+use model::analysis::types::{self, AbstractValue, KernelAnalysis};
 use model::api::TritonTarget;
 use model::kernel::{Kernel, Module};
 use model::syntax::{Source, Span};
 
-use super::RULES;
-use super::declaration::{FAMILIES, Rule};
-use super::diagnostic::Diagnostic;
-use super::learned::{self, LearnedRules, SpanValues};
-use super::reconcile::reconcile;
-use super::suppression::Suppressions;
+/// The values of a kernel's expressions by span, joined over all iterations of loops and all calls.
+pub(super) type SpanValues = FxHashMap<Span, AbstractValue<'static>>;
 
 /// The input of a rule: a file with its model, and the analyses of its kernels, which are computed on demand.
 #[derive(Clone, Debug)]
@@ -29,7 +25,6 @@ pub struct RuleContext<'a> {
     /// The Triton version that the file is checked against.
     pub target: TritonTarget,
     path: Option<&'a Path>,
-    memory: &'a LearnedRules,
     values: RefCell<FxHashMap<usize, Arc<SpanValues>>>,
     shallow: RefCell<FxHashMap<usize, bool>>,
     facts: OnceCell<Vec<Arc<KernelAnalysis>>>,
@@ -48,26 +43,13 @@ pub(super) struct ContextDependencies {
 }
 
 impl<'a> RuleContext<'a> {
-    /// The context of a file that is checked against a Triton version, with the learned rules that ship with Warpsmith.
+    /// The context of a file that is checked against a Triton version.
     #[must_use]
     pub fn new(source: &'a Source, module: &'a Module, target: TritonTarget) -> Self {
         let (facts, dead, other_compiler) = (OnceCell::new(), OnceCell::new(), OnceCell::new());
-        let (memory, values, shallow) = (LearnedRules::shipped(), RefCell::default(), RefCell::default());
+        let (values, shallow) = (RefCell::default(), RefCell::default());
         let asked = Cell::default();
-        Self { source, module, target, path: None, memory, values, shallow, facts, dead, other_compiler, asked }
-    }
-
-    /// The same context with other learned rules.
-    #[must_use]
-    pub fn with_memory(mut self, memory: &'a LearnedRules) -> Self {
-        self.memory = memory;
-        self
-    }
-
-    /// The learned rules in use.
-    #[must_use]
-    pub fn memory(&self) -> &'a LearnedRules {
-        self.memory
+        Self { source, module, target, path: None, values, shallow, facts, dead, other_compiler, asked }
     }
 
     /// The certain values of the expressions in the kernel `module.kernels[index]`, by span. Computed on first use.
@@ -79,7 +61,7 @@ impl<'a> RuleContext<'a> {
         let known = self.values.borrow().get(&index).cloned();
         known.unwrap_or_else(|| {
             let facts = types::evaluate(self.module, self.source.text(), self.target, index);
-            let values = Arc::new(learned::joined(facts.types));
+            let values = Arc::new(joined(facts.types));
             self.values.borrow_mut().insert(index, Arc::clone(&values));
             values
         })
@@ -156,98 +138,11 @@ impl<'a> RuleContext<'a> {
     }
 }
 
-/// The list to which rules add their findings.
-#[derive(Debug)]
-pub struct Findings<'a> {
-    out: &'a mut Vec<Diagnostic>,
-}
-
-impl Findings<'_> {
-    /// Adds a finding.
-    pub fn push(&mut self, diagnostic: Diagnostic) {
-        self.out.push(diagnostic);
+/// The value at each span of a kernel, joined over all iterations of loops.
+fn joined(types: Vec<(Span, AbstractValue<'static>)>) -> SpanValues {
+    let mut values = SpanValues::default();
+    for (span, value) in types {
+        values.entry(span).and_modify(|known| *known = known.either(&value)).or_insert(value);
     }
-
-    /// Adds several findings.
-    pub fn extend(&mut self, diagnostics: impl IntoIterator<Item = Diagnostic>) {
-        self.out.extend(diagnostics);
-    }
-}
-
-/// The selection of rules, by codes, code prefixes (`L`, `L00`) or names.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Selection {
-    /// The rules to run; all rules when empty.
-    pub select: Vec<String>,
-    /// The rules to leave out, unless `select` names them by a longer match.
-    pub ignore: Vec<String>,
-}
-
-impl Selection {
-    /// Whether `rule` runs. The longer match among `select` and `ignore` decides; on a tie, `ignore` does.
-    #[must_use]
-    pub fn includes(&self, rule: &Rule) -> bool {
-        self.includes_named(rule.declaration.code, rule.declaration.name)
-    }
-
-    /// Whether the rule with this code and name runs.
-    #[must_use]
-    pub fn includes_named(&self, code: &str, name: &str) -> bool {
-        let strength = |patterns: &[String]| {
-            patterns.iter().filter(|pattern| matches(pattern, code, name)).map(|pattern| pattern.len()).max()
-        };
-        let selected = if self.select.is_empty() { Some(0) } else { strength(&self.select) };
-        match (selected, strength(&self.ignore)) {
-            (Some(selected), Some(ignored)) => selected > ignored,
-            (selected, None) => selected.is_some(),
-            (None, _) => false,
-        }
-    }
-
-    /// The entries that match no rule and no family.
-    #[must_use]
-    pub fn unknown(&self) -> Vec<&str> {
-        let family = |pattern: &str| pattern.len() == 1 && FAMILIES.contains(&pattern.to_ascii_uppercase());
-        let built_in =
-            |pattern: &str| RULES.iter().any(|rule| matches(pattern, rule.declaration.code, rule.declaration.name));
-        // The user's own learned rules are not known here, so every code of the family S counts as known, and so do the
-        // names of the learned rules that ship with Warpsmith.
-        let learned = |pattern: &str| {
-            let digits = pattern.strip_prefix(['S', 's']).unwrap_or_default();
-            let is_code = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
-            is_code || LearnedRules::shipped().rules().any(|rule| rule.name == pattern)
-        };
-        let unknown = |pattern: &&String| !family(pattern) && !built_in(pattern) && !learned(pattern);
-        self.select.iter().chain(&self.ignore).filter(unknown).map(String::as_str).collect()
-    }
-}
-
-/// Whether a pattern matches a rule; `all` matches every rule.
-fn matches(pattern: &str, code: &str, name: &str) -> bool {
-    pattern == name
-        || pattern.eq_ignore_ascii_case("all")
-        || (!pattern.is_empty() && code.to_ascii_lowercase().starts_with(&pattern.to_ascii_lowercase()))
-}
-
-/// The findings of the selected rules in one file, in source order, without the suppressed ones.
-#[must_use]
-pub fn check(context: &RuleContext<'_>, selection: &Selection) -> Vec<Diagnostic> {
-    let mut out = Vec::new();
-    if context.module.kernels.is_empty() && context.module.launches.is_empty() {
-        return out;
-    }
-    for rule in RULES.iter().filter(|rule| selection.includes(rule)) {
-        (rule.check)(context, &mut Findings { out: &mut out });
-    }
-    out.extend(learned::find(context, selection));
-    if !out.is_empty() {
-        let suppressions = Suppressions::read(context.source);
-        out.retain(|diagnostic| !suppressions.cover(diagnostic, context.source));
-        // Code that no kernel compiles cannot violate rules about the language.
-        out.retain(|diagnostic| !diagnostic.code.starts_with(['L', 'S']) || !context.is_dead(diagnostic.span));
-        reconcile(context, &mut out);
-    }
-    out.sort_by(|a, b| (a.span, a.code).cmp(&(b.span, b.code)));
-    out.dedup();
-    out
+    values
 }
