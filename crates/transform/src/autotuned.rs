@@ -13,11 +13,15 @@ use model::syntax::Span;
 use protocol::{ArgumentValue, LaunchRecord, WorkloadSource};
 use rules::Edit;
 
-use super::launched::{only_launch, passed};
 use super::names::in_expr;
+use super::subject_launch::{only_launch, passed};
 use super::written::{bindings, only_value, word_count};
-use super::{Change, Proposal, Skill, Subject, indent_of};
-use crate::StepSize;
+use crate::candidate::Change;
+use crate::proposal::Proposal;
+use crate::skill::Skill;
+use crate::step::StepSize;
+use crate::subject::Subject;
+use crate::words::indent_of;
 
 use grid::TiledGrid;
 use neighbours::neighbours;

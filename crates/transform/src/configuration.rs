@@ -2,8 +2,10 @@
 
 use base::rng::Rng;
 
-use super::{Proposal, Skill, Subject};
-use crate::StepSize;
+use crate::proposal::Proposal;
+use crate::skill::Skill;
+use crate::step::StepSize;
+use crate::subject::Subject;
 
 /// So many are drawn.
 const DRAWN: usize = 24;

@@ -15,8 +15,13 @@ use model::syntax::Span;
 use protocol::WorkloadSource;
 use rules::Edit;
 
-use super::{Change, Proposal, Skill, Subject, assigned, fresh, indent_of};
-use crate::StepSize;
+use crate::candidate::Change;
+use crate::proposal::Proposal;
+use crate::skill::Skill;
+use crate::statements::assigned;
+use crate::step::StepSize;
+use crate::subject::Subject;
+use crate::words::{fresh, indent_of};
 
 use host::Host;
 use numbers::Numbers;

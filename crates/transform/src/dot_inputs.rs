@@ -10,8 +10,10 @@ use model::kernel::ast::{Call, Expr, ExprKind, StmtKind, walk_expressions, walk_
 use model::syntax::Span;
 use rules::Edit;
 
-use super::{Proposal, Skill, Subject};
-use crate::StepSize;
+use crate::proposal::Proposal;
+use crate::skill::Skill;
+use crate::step::StepSize;
+use crate::subject::Subject;
 
 /// Leaves out casts to fp32 of what is loaded in half precision and goes into a product: its terms are the same, they are added up in fp32,
 /// and tensor cores take half precision at twice the rate of tf32 or more. Where the other factor is computed in fp32, as the

@@ -4,8 +4,10 @@ use base::rng::Rng;
 use model::kernel::ast::{Arg, Call, Expr, ExprKind, walk_expressions};
 use rules::Edit;
 
-use super::{Proposal, Skill, Subject};
-use crate::StepSize;
+use crate::proposal::Proposal;
+use crate::skill::Skill;
+use crate::step::StepSize;
+use crate::subject::Subject;
 
 /// What is asked for instead.
 const THRICE: &str = "\"tf32x3\"";

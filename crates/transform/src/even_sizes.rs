@@ -9,8 +9,13 @@ use model::syntax::Span;
 use protocol::{ArgumentValue, LaunchRecord};
 use rules::Edit;
 
-use super::{Change, Proposal, Skill, Subject, fresh, heuristic};
-use crate::StepSize;
+use super::heuristic;
+use crate::candidate::Change;
+use crate::proposal::Proposal;
+use crate::skill::Skill;
+use crate::step::StepSize;
+use crate::subject::Subject;
+use crate::words::fresh;
 
 use proof::{Even, EvenSizesProof};
 

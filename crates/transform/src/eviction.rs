@@ -5,8 +5,11 @@ use model::kernel::ast::{Arg, Call, walk_expressions};
 use model::syntax::Span;
 use rules::Edit;
 
-use super::{Change, Proposal, Skill, Subject};
-use crate::StepSize;
+use crate::candidate::Change;
+use crate::proposal::Proposal;
+use crate::skill::Skill;
+use crate::step::StepSize;
+use crate::subject::Subject;
 
 /// Only the first so many loads, and so many stores, are turned.
 const MOST: usize = 8;

@@ -10,8 +10,10 @@ use model::kernel::{Kernel, Module};
 use model::syntax::Span;
 use rules::{Edit, apply_edits};
 
-use super::{Proposal, Skill, Subject};
-use crate::StepSize;
+use crate::proposal::Proposal;
+use crate::skill::Skill;
+use crate::step::StepSize;
+use crate::subject::Subject;
 
 const LOG2_E: &str = "1.4426950408889634";
 const LN_2: &str = "0.6931471805599453";

@@ -10,8 +10,12 @@ use rules::{Edit, apply_edits};
 
 use super::lines::line_start;
 use super::names::{bound_in, in_expr, uses};
-use super::{Change, Proposal, Skill, Subject, fresh, indent_of};
-use crate::StepSize;
+use crate::candidate::Change;
+use crate::proposal::Proposal;
+use crate::skill::Skill;
+use crate::step::StepSize;
+use crate::subject::Subject;
+use crate::words::{fresh, indent_of};
 
 use masks::Masks;
 use proof::Rounds;

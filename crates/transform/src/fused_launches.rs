@@ -21,8 +21,12 @@ use model::syntax::Span;
 use rules::{Edit, apply_edits};
 
 use super::lines::{line_end, lines_of};
-use super::{Change, Proposal, Skill, Subject, fresh, has_word, indent_of};
-use crate::StepSize;
+use crate::candidate::Change;
+use crate::proposal::Proposal;
+use crate::skill::Skill;
+use crate::step::StepSize;
+use crate::subject::Subject;
+use crate::words::{fresh, has_word, indent_of};
 
 use launch::Called;
 use pair::{Pair, pairs};

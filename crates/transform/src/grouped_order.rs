@@ -7,8 +7,13 @@ use model::syntax::Span;
 use rules::Edit;
 
 use super::written::assigned;
-use super::{Change, Proposal, Skill, Subject, first_statement, fresh, indent_of};
-use crate::StepSize;
+use crate::candidate::Change;
+use crate::proposal::Proposal;
+use crate::skill::Skill;
+use crate::statements::first_statement;
+use crate::step::StepSize;
+use crate::subject::Subject;
+use crate::words::{fresh, indent_of};
 
 /// So many rows of programs make a group.
 const GROUPS: [i64; 3] = [4, 8, 16];

@@ -5,10 +5,12 @@ use model::kernel::{HostFunction, Kernel, Launch, Module, Param};
 use model::syntax::Span;
 use rules::Edit;
 
+use super::conditional_tile::choice;
 use super::grid_tiles::is_free;
 use super::launched::passed_for;
+use super::unmasked;
 use super::written::{bindings, grid_of, is_settled, is_steady};
-use super::{fresh, indent_of, unmasked};
+use crate::words::{fresh, indent_of};
 
 /// What a tile must divide to be taken, and what is taken where it does not.
 #[derive(Clone, Debug, PartialEq)]
@@ -132,39 +134,6 @@ fn read<'a>(module: &'a Module, launch: &'a Launch, span: Span) -> Option<(Vec<&
     found.map(|(_, sizes, otherwise)| (sizes, otherwise))
 }
 
-/// The greater tile, what it must divide, and the other one.
-fn choice(expr: &Expr) -> Option<(i64, Vec<&Expr>, i64)> {
-    let ExprKind::IfExp { test, body, orelse } = &expr.kind else { return None };
-    let number = |expr: &Expr| i64::try_from(expr.as_int()?).ok();
-    let (tile, mut sizes) = (number(body)?, Vec::new());
-    is_divided(test, tile, &mut sizes).then_some((tile, sizes, number(orelse)?))
-}
-
-/// The number of a tile that is chosen so.
-pub(super) fn greater(expr: &Expr) -> Option<(i64, Span)> {
-    choice(expr).map(|(tile, ..)| (tile, expr.span))
-}
-
-/// Whether a condition is `m % 128 == 0 and n % 128 == 0`.
-fn is_divided<'a>(test: &'a Expr, by: i64, sizes: &mut Vec<&'a Expr>) -> bool {
-    let is = |expr: &Expr, number: i64| expr.as_int() == Some(i128::from(number));
-    match &test.kind {
-        ExprKind::BoolOp { op, left, right } if op == "and" => {
-            is_divided(left, by, sizes) && is_divided(right, by, sizes)
-        }
-        ExprKind::Compare { left, rest } => match (&left.kind, rest.as_slice()) {
-            (ExprKind::Binary { op, left: size, right: tile }, [(equal, zero)])
-                if op == "%" && equal == "==" && is(tile, by) && is(zero, 0) =>
-            {
-                sizes.push(size);
-                true
-            }
-            _ => false,
-        },
-        _ => false,
-    }
-}
-
 /// A size as it stands in the text, such that it can be divided.
 fn said(text: &str, size: &Expr) -> String {
     let said = &text[size.span.start..size.span.end];
@@ -197,10 +166,10 @@ fn free_name(module: &Module, host: &HostFunction, text: &str, param: &str) -> S
 
 #[cfg(test)]
 mod tests {
-    use super::super::Subject;
     use super::super::tile_sizes::TileSizes;
     use super::super::turned::turned_by;
     use crate::candidate::Candidate;
+    use crate::subject::Subject;
     use protocol::Workload;
 
     const HEAD: &str = "import triton

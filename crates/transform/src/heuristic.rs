@@ -4,7 +4,8 @@ use model::syntax::Span;
 use protocol::WorkloadSource;
 use rules::Edit;
 
-use super::{Subject, indent_of};
+use crate::subject::Subject;
+use crate::words::indent_of;
 
 /// Whether a kernel can be given one: nothing but launches passes its arguments, and they go through decorators that are understood.
 pub(super) fn is_open(subject: &Subject<'_>) -> bool {

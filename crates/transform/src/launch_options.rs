@@ -3,8 +3,10 @@
 use base::rng::Rng;
 
 use super::launch_params::Knob;
-use super::{Proposal, Skill, Subject};
-use crate::StepSize;
+use crate::proposal::Proposal;
+use crate::skill::Skill;
+use crate::step::StepSize;
+use crate::subject::Subject;
 
 /// Turns `num_warps` or `num_stages`, which are written where the launch leaves them out.
 pub(super) struct LaunchOptions;

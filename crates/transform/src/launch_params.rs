@@ -11,17 +11,15 @@ use workload::LaunchConstants;
 
 use super::grid_tiles::{Tied, is_free, tied};
 use super::guard::{Guard, LaunchTile};
-use super::is_of_word;
 use super::launched::{passed_for, unpacked};
 use super::rounds::may_loop;
 use super::written::literal;
 use crate::candidate::Change;
+use crate::words::is_of_word;
 
 /// Launch options to try: the name, the default on NVIDIA devices, and the choices.
 const OPTIONS: [(&str, i64, &[i64]); 2] = [("num_warps", 4, &[1, 2, 4, 8, 16, 32]), (STAGES, 3, &[1, 2, 3, 4, 5, 6])];
 const STAGES: &str = "num_stages";
-/// Built-in functions of Python that kernels call.
-pub(super) const BUILTINS: [&str; 7] = ["range", "len", "min", "max", "abs", "float", "int"];
 /// The base-2 logarithms of the tile sizes to try. A size of 1 is left out: it is rarely a tile size, and could not be
 /// distinguished from constants that are not.
 const TILES: std::ops::RangeInclusive<u32> = 1..=14;

@@ -5,14 +5,7 @@ use model::kernel::{HostFunction, Kernel, Launch, Module};
 use model::syntax::Span;
 use protocol::{ArgumentValue, Workload};
 
-use super::Subject;
-use super::written::{bindings, grid_of, is_steady, only_value, tuple_of};
-
-/// The only launch of the kernel in the file.
-pub(super) fn only_launch<'a>(subject: &'a Subject<'a>) -> Option<&'a Launch> {
-    let mut launches = subject.candidate.module.launches_of(&subject.kernel.name);
-    launches.next().filter(|launch| launches.next().is_none() && !launch.has_error)
-}
+use super::written::only_value;
 
 /// What a call of a function passes for one of its parameters.
 pub(super) fn called_with<'a>(host: &HostFunction, call: &'a Workload, name: &str) -> Option<&'a ArgumentValue> {
@@ -20,21 +13,9 @@ pub(super) fn called_with<'a>(host: &HostFunction, call: &'a Workload, name: &st
     by_name.or_else(|| call.args.get(host.params.iter().position(|param| param == name)?))
 }
 
-/// What is passed for which parameter, as far as that is certain.
-pub(super) fn passed<'a>(subject: &'a Subject<'a>, launch: &'a Launch) -> Vec<(&'a str, &'a Arg)> {
-    all_passed(subject.kernel, launch)
-}
-
 /// What is passed for a parameter, if that is certain.
 pub(super) fn passed_for<'a>(kernel: &'a Kernel, launch: &'a Launch, name: &str) -> Option<&'a Expr> {
     all_passed(kernel, launch).into_iter().find(|(param, _)| *param == name).map(|(_, arg)| &arg.value)
-}
-
-/// The parameter for which just this is passed.
-pub(super) fn passed_as<'a>(subject: &'a Subject<'a>, launch: &'a Launch, expr: &Expr) -> Option<&'a str> {
-    let slice = |span: Span| subject.candidate.text.get(span.start..span.end);
-    let is_same = |arg: &Arg| is_steady(expr) && slice(arg.value.span) == slice(expr.span);
-    passed(subject, launch).into_iter().find(|(_, arg)| is_same(arg)).map(|(param, _)| param)
 }
 
 /// What is passed for which parameter of a kernel, as far as that is certain.
@@ -89,40 +70,6 @@ fn items(dictionary: &Expr) -> Option<Vec<(&str, &Expr)>> {
         }
         _ => None,
     }
-}
-
-/// How many programs a launch has along an axis, as its grid says it, and by what name that has the constants of the kernel.
-pub(super) fn programs_along<'a>(
-    subject: &'a Subject<'a>,
-    launch: &'a Launch,
-    axis: usize,
-) -> Option<(&'a Expr, Option<&'a str>)> {
-    let grid = grid_of(&subject.candidate.module, launch)?;
-    let (_, parts, meta) = tuple_of(grid)?;
-    Some((parts.get(axis)?, meta))
-}
-
-/// The parameters that have, for certain, the value of an expression in the grid: `n` or `meta["BLOCK"]`.
-pub(super) fn given<'a>(
-    subject: &'a Subject<'a>,
-    launch: &'a Launch,
-    meta: Option<&str>,
-    expr: &'a Expr,
-) -> Vec<&'a str> {
-    if let ExprKind::Subscript { value, index } = &expr.kind
-        && value.as_name().is_some_and(|name| Some(name) == meta)
-    {
-        let [Expr { kind: ExprKind::Str(name), .. }] = index.as_slice() else { return Vec::new() };
-        return subject.kernel.param(name).map(|param| param.name.as_str()).into_iter().collect();
-    }
-    let (module, text) = (&subject.candidate.module, subject.candidate.text.as_str());
-    let Some(host) = launch.host.map(|host| &module.hosts[host]) else { return Vec::new() };
-    let mut is_settled = is_steady(expr);
-    // What a name holds may be another thing by the time of the launch.
-    expr.walk(&mut |expr| is_settled &= expr.as_name().is_none_or(|name| bindings(&host.body, name).len() <= 1));
-    let slice = |expr: &Expr| &text[expr.span.start..expr.span.end];
-    let passed = passed(subject, launch).into_iter();
-    passed.filter(|(_, arg)| is_settled && slice(&arg.value) == slice(expr)).map(|(name, _)| name).collect()
 }
 
 /// The statement without statements in it that holds a part of the text.

@@ -13,7 +13,8 @@ use rules::Edit;
 
 use super::masked::and_mask;
 use super::pointwise::{METHODS, is_function, is_helper};
-use super::{Subject, fresh};
+use crate::subject::Subject;
+use crate::words::fresh;
 
 /// What a value was in the kernel as it is written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use model::kernel::ast::Stmt;
 use model::syntax::Span;
 
-use super::indent_of;
+use crate::words::indent_of;
 
 pub(super) fn line_start(text: &str, at: usize) -> usize {
     text[..at].rfind('\n').map_or(0, |end| end + 1)

@@ -4,10 +4,10 @@ use model::analysis::types::access::leftmost;
 use model::kernel::Kernel;
 use model::kernel::ast::{Expr, ExprKind, Stmt, walk_expressions};
 
-use super::Subject;
-use super::launch_params::BUILTINS;
+use super::names::BUILTINS;
 use super::pointwise::METHODS;
 use super::written::{bindings, only_value};
+use crate::subject::Subject;
 
 /// How many names are followed to the parameter that a pointer starts from.
 const DEPTH: usize = 8;

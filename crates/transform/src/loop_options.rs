@@ -6,8 +6,11 @@ use model::syntax::Span;
 use rules::Edit;
 
 use super::reaching::{Given, Reaching};
-use super::{Change, Proposal, Skill, Subject};
-use crate::StepSize;
+use crate::candidate::Change;
+use crate::proposal::Proposal;
+use crate::skill::Skill;
+use crate::step::StepSize;
+use crate::subject::Subject;
 
 /// Only the first so many loops are turned.
 const MOST: usize = 4;

@@ -13,8 +13,11 @@ use protocol::{ArgumentValue, WorkloadSource};
 use rules::Edit;
 
 use super::written::certain;
-use super::{Change, Proposal, Skill, Subject};
-use crate::StepSize;
+use crate::candidate::Change;
+use crate::proposal::Proposal;
+use crate::skill::Skill;
+use crate::step::StepSize;
+use crate::subject::Subject;
 
 use parts::Home;
 use row::Row;

@@ -4,6 +4,9 @@ use std::collections::BTreeSet;
 
 use model::kernel::ast::{Expr, ExprKind, Stmt, StmtKind, walk_expressions, walk_statements};
 
+/// Built-in functions of Python that kernels call.
+pub(super) const BUILTINS: [&str; 7] = ["range", "len", "min", "max", "abs", "float", "int"];
+
 pub(super) type Names<'a> = BTreeSet<&'a str>;
 
 /// All names in an expression.

@@ -7,8 +7,13 @@ use base::rng::Rng;
 use model::syntax::Span;
 use rules::Edit;
 
-use super::{Change, Proposal, Skill, Subject, fresh, heuristic};
-use crate::StepSize;
+use super::heuristic;
+use crate::candidate::Change;
+use crate::proposal::Proposal;
+use crate::skill::Skill;
+use crate::step::StepSize;
+use crate::subject::Subject;
+use crate::words::fresh;
 
 use flow::{Cast, Demands, Flow};
 

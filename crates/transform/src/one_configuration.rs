@@ -6,9 +6,12 @@ use model::syntax::Span;
 use rules::{Edit, apply_edits};
 
 use super::launch_params::{knobs_of_config, only_config};
-use super::{Change, Proposal, Skill, Subject};
-use crate::StepSize;
 use crate::candidate::Candidate;
+use crate::candidate::Change;
+use crate::proposal::Proposal;
+use crate::skill::Skill;
+use crate::step::StepSize;
+use crate::subject::Subject;
 
 /// So many configurations are tried at most.
 const MOST: usize = 8;

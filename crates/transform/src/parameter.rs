@@ -5,7 +5,7 @@ use model::kernel::ast::has_star;
 use model::syntax::Span;
 use rules::Edit;
 
-use super::Subject;
+use crate::subject::Subject;
 
 /// The edits that give a kernel another constant, behind its parameters, and pass it in all launches; `None` where a launch does not
 /// say all that it passes.

@@ -8,8 +8,11 @@ use base::rng::Rng;
 use model::kernel::ast::{StmtKind, walk_statements};
 use protocol::WorkloadSource;
 
-use super::{Change, Proposal, Skill, Subject};
-use crate::StepSize;
+use crate::candidate::Change;
+use crate::proposal::Proposal;
+use crate::skill::Skill;
+use crate::step::StepSize;
+use crate::subject::Subject;
 
 use grid::Grid;
 

@@ -7,8 +7,10 @@ use model::analysis::types::shape::Dim;
 use protocol::ArgumentValue;
 
 use super::one_configuration::of_one;
-use super::{Proposal, Skill, Subject};
-use crate::StepSize;
+use crate::proposal::Proposal;
+use crate::skill::Skill;
+use crate::step::StepSize;
+use crate::subject::Subject;
 
 /// Tiles with at least so many rows and columns are for large matrices; whoever has written fewer has few.
 const FEW: i64 = 32;

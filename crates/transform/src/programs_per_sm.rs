@@ -8,11 +8,14 @@ use model::kernel::{Launch, Module};
 use model::syntax::Span;
 use rules::Edit;
 
-use super::launched::only_launch;
 use super::rounds::may_loop;
+use super::subject_launch::only_launch;
 use super::written::{grid_of, literal, only_value, parts_of};
-use super::{Change, Proposal, Skill, Subject};
-use crate::StepSize;
+use crate::candidate::Change;
+use crate::proposal::Proposal;
+use crate::skill::Skill;
+use crate::step::StepSize;
+use crate::subject::Subject;
 
 /// Not more for each multiprocessor than it has places for.
 const EACH: RangeInclusive<i64> = 1..=32;

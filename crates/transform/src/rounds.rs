@@ -3,7 +3,7 @@
 use model::kernel::ast::{ExprKind, StmtKind, walk_expressions, walk_statements};
 use model::kernel::{Kernel, Module};
 
-use super::launch_params::BUILTINS;
+use super::names::BUILTINS;
 
 /// Functions that are called by functions are looked into so deep.
 const DEPTH: usize = 4;

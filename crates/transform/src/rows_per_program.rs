@@ -4,8 +4,11 @@ use base::rng::Rng;
 
 use super::lift::{RowSource, lift};
 use super::untuned::without_tuner;
-use super::{Change, Proposal, Skill, Subject};
-use crate::StepSize;
+use crate::candidate::Change;
+use crate::proposal::Proposal;
+use crate::skill::Skill;
+use crate::step::StepSize;
+use crate::subject::Subject;
 
 /// So many rows are tried.
 const ROWS: [i64; 5] = [2, 4, 8, 16, 32];

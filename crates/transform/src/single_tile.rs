@@ -8,8 +8,12 @@ use rules::Edit;
 
 use super::launched::passed_for;
 use super::untuned::without_tuner;
-use super::{Change, Proposal, Skill, Subject, indent_of};
-use crate::StepSize;
+use crate::candidate::Change;
+use crate::proposal::Proposal;
+use crate::skill::Skill;
+use crate::step::StepSize;
+use crate::subject::Subject;
+use crate::words::indent_of;
 
 /// Makes the tile as long as the row, so that `for start in range(0, n, BLOCK)`, or `range(tl.cdiv(n, BLOCK))`, has one round, and takes the loops away: what the first
 /// pass loads is still in registers when the others want it, and Triton drops loads that are the same. Rows that do not fit into

@@ -15,8 +15,12 @@ use model::syntax::Span;
 use protocol::WorkloadSource;
 use rules::Edit;
 
-use super::{Change, Proposal, Skill, Subject, fresh, indent_of};
-use crate::StepSize;
+use crate::candidate::Change;
+use crate::proposal::Proposal;
+use crate::skill::Skill;
+use crate::step::StepSize;
+use crate::subject::Subject;
+use crate::words::{fresh, indent_of};
 
 use after::After;
 use first::put;

@@ -2,8 +2,10 @@
 
 use base::rng::Rng;
 
-use super::{Proposal, Skill, Subject};
-use crate::StepSize;
+use crate::proposal::Proposal;
+use crate::skill::Skill;
+use crate::step::StepSize;
+use crate::subject::Subject;
 
 /// Turns one number that the kernel takes as a constant, where it stands as a power of two: a half, twice, a quarter, four times.
 pub(super) struct TileSizes;

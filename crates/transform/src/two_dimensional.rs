@@ -14,8 +14,12 @@ use protocol::WorkloadSource;
 use rules::Edit;
 
 use super::lines::lines_of;
-use super::{Change, Proposal, Skill, Subject, fresh, indent_of};
-use crate::StepSize;
+use crate::candidate::Change;
+use crate::proposal::Proposal;
+use crate::skill::Skill;
+use crate::step::StepSize;
+use crate::subject::Subject;
+use crate::words::{fresh, indent_of};
 
 use body::Body;
 use flat::LinearOffsets;

@@ -11,8 +11,12 @@ use rules::Edit;
 use super::names::uses;
 use super::parameter::add_constexpr;
 use super::pointwise::is_function;
-use super::{Change, Proposal, Skill, Subject, fresh, indent_of};
-use crate::StepSize;
+use crate::candidate::Change;
+use crate::proposal::Proposal;
+use crate::skill::Skill;
+use crate::step::StepSize;
+use crate::subject::Subject;
+use crate::words::{fresh, indent_of};
 
 /// So many rounds are tried.
 const ROUNDS: [i64; 4] = [8, 16, 32, 64];

@@ -3,10 +3,10 @@
 use model::syntax::Span;
 use rules::{Edit, apply_edits};
 
-use super::Subject;
-use super::launched::only_launch;
 use super::lines::{line_end, line_start};
 use super::one_configuration::largest;
+use super::subject_launch::only_launch;
+use crate::subject::Subject;
 
 /// Options of a configuration that a launch can pass as well.
 const OPTIONS: [&str; 4] = ["num_warps", "num_stages", "num_ctas", "maxnreg"];

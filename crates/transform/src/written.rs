@@ -4,8 +4,8 @@ use model::kernel::ast::{Call, Expr, ExprKind, Stmt, StmtKind, walk_statements};
 use model::kernel::{HostFunction, Launch, Module};
 use model::syntax::Span;
 
-use super::guard::greater;
-use super::is_of_word;
+use super::conditional_tile::greater;
+use crate::words::is_of_word;
 
 /// How many names are followed.
 const DEPTH: usize = 3;

@@ -9,8 +9,9 @@ use super::kind::Tiles;
 use super::numbers::LaunchNumber;
 use crate::grid_tiles::{Tied, tied};
 use crate::launched::innermost;
+use crate::subject::Subject;
+use crate::words::fresh;
 use crate::written::{grid_of, is_settled, is_steady, is_used_once, word_count};
-use crate::{Subject, fresh};
 
 /// What a grid says.
 pub(super) struct TiledGrid {

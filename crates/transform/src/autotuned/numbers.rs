@@ -5,10 +5,12 @@ use model::kernel::{HostFunction, Launch};
 use model::syntax::Span;
 use rules::Edit;
 
-use crate::launched::{innermost, passed};
+use crate::launched::innermost;
 use crate::names::uses;
+use crate::subject::Subject;
+use crate::subject_launch::passed;
+use crate::words::indent_of;
 use crate::written::{only_value, word_count};
-use crate::{Subject, indent_of};
 
 /// The options that configurations hold.
 const OPTIONS: [&str; 2] = ["num_warps", "num_stages"];

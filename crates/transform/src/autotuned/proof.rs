@@ -8,7 +8,7 @@ use model::analysis::types::access::pointers;
 use model::kernel::ast::{Expr, ExprKind, Stmt, StmtKind, walk_expressions};
 
 use super::kind::{At, Kind, Tiles};
-use crate::Subject;
+use crate::subject::Subject;
 
 /// What works across the lanes of a tile in another way than a sum does, or keeps pointers where nobody sees them.
 const ACROSS: [&str; 15] = [

@@ -6,9 +6,9 @@ use protocol::Workload;
 use rules::{Edit, apply_edits};
 
 use super::Two;
-use crate::Subject;
 use crate::candidate::Candidate;
 use crate::launch_params::{Knob, write};
+use crate::subject::Subject;
 
 impl Two<'_> {
     /// `BLOCK = 64 if n <= 1024 else 512`; `None` where the versions differ in more, or a number stands where the size is not known.

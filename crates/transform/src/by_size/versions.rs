@@ -10,7 +10,7 @@ use rules::{Edit, apply_edits};
 use super::Two;
 use crate::candidate::Candidate;
 use crate::lines::{lines_of, lines_with_comments};
-use crate::{fresh, has_word, indent_of, is_of_word};
+use crate::words::{fresh, has_word, indent_of, is_of_word};
 
 /// A statement of the file that is in no other one.
 #[derive(Clone, Copy)]

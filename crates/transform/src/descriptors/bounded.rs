@@ -6,10 +6,11 @@ use model::kernel::ast::{Expr, ExprKind, Stmt, StmtKind, walk_expressions, walk_
 use rules::{Edit, apply_edits};
 
 use super::wrapped::{DEPTH, Lengths, forms, is_arange, masked};
-use crate::launched::{only_launch, passed_as};
+use crate::statements::assigned;
+use crate::subject::Subject;
+use crate::subject_launch::{only_launch, passed_as};
 use crate::unmasked::divided;
 use crate::written::{bindings, only_value};
-use crate::{Subject, assigned};
 
 /// The file with masks for the lanes of loads that have none, where it is known what their tiles divide.
 pub(super) fn bounded(subject: &Subject<'_>) -> Option<String> {

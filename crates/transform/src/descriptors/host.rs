@@ -9,10 +9,12 @@ use rules::Edit;
 
 use super::Loaded;
 use super::tile::Tile;
-use crate::launched::{innermost, only_launch, passed};
+use crate::launched::innermost;
 use crate::parameter::add_constant;
+use crate::subject::Subject;
+use crate::subject_launch::{only_launch, passed};
+use crate::words::{fresh, indent_of};
 use crate::written::is_steady;
-use crate::{Subject, fresh, indent_of};
 
 /// The only launch, and what it passes.
 pub(super) struct Host<'a> {

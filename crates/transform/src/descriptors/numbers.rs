@@ -6,7 +6,7 @@ use model::analysis::types::KernelAnalysis;
 use model::kernel::ast::{Expr, ExprKind, Stmt, StmtKind, walk_statements};
 use model::kernel::{Kernel, Module, Param};
 
-use crate::Subject;
+use crate::subject::Subject;
 use crate::written::bindings;
 
 /// Functions of `triton.language` that make one number of others.

@@ -5,7 +5,7 @@ use model::analysis::types::access::{AccessKind, Mask, MemoryAccess};
 use model::analysis::types::index::{Atom, Index, IndexComparison, Poly};
 use model::kernel::ast::{Expr, ExprKind, Stmt, StmtKind, walk_statements};
 
-use crate::Subject;
+use crate::subject::Subject;
 
 /// One axis of a tile, and of the matrix that it is a part of.
 #[derive(Clone, Debug, PartialEq)]

@@ -7,7 +7,9 @@ use model::kernel::ast::{Expr, Stmt, StmtKind, walk_statements};
 use rules::Edit;
 
 use super::Loaded;
-use crate::{Subject, first_statement, indent_of};
+use crate::statements::first_statement;
+use crate::subject::Subject;
+use crate::words::indent_of;
 
 pub(super) struct Words<'a> {
     pub(super) subject: &'a Subject<'a>,

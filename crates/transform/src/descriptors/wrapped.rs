@@ -8,8 +8,9 @@ use rules::{Edit, apply_edits};
 
 use crate::masked::and_mask;
 use crate::pointwise::is_function;
+use crate::statements::assigned;
+use crate::subject::Subject;
 use crate::written::{bindings, only_value};
-use crate::{Subject, assigned};
 
 /// Functions of `triton.language` under which lanes stay by themselves.
 const APART: [&str; 18] = [

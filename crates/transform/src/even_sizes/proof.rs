@@ -2,8 +2,8 @@
 
 use model::kernel::ast::{Arg, Expr, ExprKind, StmtKind};
 
-use crate::Subject;
-use crate::launched::{given, only_launch, programs_along};
+use crate::subject::Subject;
+use crate::subject_launch::{given, only_launch, programs_along};
 use crate::written::bindings;
 
 /// How many names are followed.

@@ -2,8 +2,8 @@
 
 use model::kernel::ast::{Expr, ExprKind, Stmt};
 
-use crate::Subject;
 use crate::names::{Names, in_expr};
+use crate::subject::Subject;
 use crate::written::{bindings, only_value};
 
 /// How many names are followed.

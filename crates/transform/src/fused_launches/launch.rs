@@ -5,7 +5,7 @@ use model::kernel::ast::Arg;
 use model::syntax::Span;
 
 use super::names::FusedNames;
-use crate::has_word;
+use crate::words::has_word;
 
 /// Launches that are no longer stand on one line.
 const WIDTH: usize = 110;

@@ -8,7 +8,7 @@ use model::kernel::ast::walk_expressions;
 use super::form::Form;
 use super::side::{Side, is_tile_size, times_bound};
 use crate::names::bound_in;
-use crate::{fresh, has_word};
+use crate::words::{fresh, has_word};
 
 /// Names of both kernels. Those of the owner stay.
 pub(super) struct FusedNames<'a> {

@@ -7,9 +7,9 @@ use workload::reaches;
 
 use super::host::Around;
 use super::side::{Access, Side};
-use crate::Subject;
 use crate::lines::lines_of;
 use crate::names::in_expr;
+use crate::subject::Subject;
 
 /// Memory that the first writes and the second reads.
 pub(super) struct Between<'a> {

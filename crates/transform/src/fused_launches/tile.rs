@@ -6,8 +6,8 @@ use super::flat::Flat;
 use super::names::FusedNames;
 use super::side::{Side, mask_of, times_bound};
 use super::write::{Fusion, FusionKind, only};
-use crate::indent_of;
 use crate::names::in_expr;
+use crate::words::indent_of;
 use crate::written::{bindings, only_value};
 
 impl<'a> Fusion<'a> {

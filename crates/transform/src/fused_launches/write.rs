@@ -12,7 +12,8 @@ use super::pair::{Between, Pair};
 use super::side::{Access, Side, mask_of, times_bound};
 use crate::lines::{line_end, lines_of, lines_with_comments};
 use crate::pointwise::is_function;
-use crate::{first_statement, indent_of};
+use crate::statements::first_statement;
+use crate::words::indent_of;
 
 /// How two kernels become one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,8 +6,8 @@ use rules::Edit;
 
 use super::{Kind, Lift};
 use crate::grid_tiles::uncast;
-use crate::indent_of;
 use crate::launched::passed_for;
+use crate::words::indent_of;
 use crate::written::{bindings, grid_of, is_steady, only_value, tuple_of};
 
 impl<'a> Lift<'a> {

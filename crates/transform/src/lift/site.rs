@@ -5,8 +5,9 @@ use model::kernel::ast::{Expr, ExprKind};
 use rules::Edit;
 
 use super::{Lift, Names, RowSource};
+use crate::statements::first_statement;
+use crate::words::indent_of;
 use crate::written::{grid_of, is_steady};
-use crate::{first_statement, indent_of};
 
 impl<'a> Lift<'a> {
     /// Parameters, and what the rows are.

@@ -9,9 +9,9 @@ use model::kernel::ast::{Call, Expr, ExprKind, StmtKind, walk_expressions, walk_
 use model::kernel::{Kernel, Module};
 use model::syntax::Span;
 
-use super::super::Subject;
 use super::super::lift::REDUCTIONS;
 use super::super::pointwise::{METHODS, is_function, is_helper};
+use crate::subject::Subject;
 
 /// Functions that make one number of numbers.
 const OF_NUMBERS: &[&str] = &[

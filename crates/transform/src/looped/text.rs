@@ -4,9 +4,9 @@ use model::kernel::ast::Stmt;
 use model::syntax::Span;
 use rules::{Edit, apply_edits};
 
-use super::super::indent_of;
 use super::super::lines::{line_start, lines_of};
 use super::row::Row;
+use crate::words::indent_of;
 
 impl<'a> Row<'a> {
     pub(super) fn slice(&self, span: Span) -> &'a str {

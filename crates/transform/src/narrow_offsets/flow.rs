@@ -8,8 +8,8 @@ use model::kernel::ast::{Call, Expr, ExprKind, Stmt, StmtKind, walk_statements};
 use model::syntax::Span;
 
 use super::number::{Number, Pointer, Value, product};
-use crate::Subject;
-use crate::launched::{given, only_launch, programs_along};
+use crate::subject::Subject;
+use crate::subject_launch::{given, only_launch, programs_along};
 use crate::written::bindings;
 
 /// How often a kernel is gone through until nothing new is found of the names that loops bind again.

@@ -8,7 +8,9 @@ use rules::Edit;
 
 use super::LoopForm;
 use super::grid::Count;
-use crate::{Subject, assigned, first_statement, fresh, indent_of};
+use crate::statements::{assigned, first_statement};
+use crate::subject::Subject;
+use crate::words::{fresh, indent_of};
 
 /// Functions of Python's that a kernel may call.
 const BUILTINS: &[&str] = &["abs", "bool", "float", "int", "len", "max", "min", "print", "range"];

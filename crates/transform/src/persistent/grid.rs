@@ -6,9 +6,11 @@ use model::kernel::{GlobalBinding, HostFunction, Launch};
 use model::syntax::Span;
 use rules::Edit;
 
-use crate::launched::{innermost, only_launch, passed, passed_as};
+use crate::launched::innermost;
+use crate::subject::Subject;
+use crate::subject_launch::{only_launch, passed, passed_as};
+use crate::words::{fresh, indent_of};
 use crate::written::{grid_of, is_settled, is_steady, is_used_once, tuple_of};
-use crate::{Subject, fresh, indent_of};
 
 /// How many programs an axis had.
 pub(super) struct Count {

@@ -3,9 +3,9 @@
 use model::kernel::ast::{Arg, Call, Expr, ExprKind, Stmt, StmtKind, walk_statements};
 
 use super::gather::{Gather, has_no_effect, leftmost, member};
-use crate::Subject;
 use crate::names::{Names, bound_by, bound_in, in_expr, read_in, uses};
 use crate::pointwise::{METHODS, is_function, is_helper};
+use crate::subject::Subject;
 
 /// Arguments of a store beside the three that it is about.
 const HINTS: &[&str] = &["mask", "cache_modifier", "eviction_policy"];

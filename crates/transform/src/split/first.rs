@@ -7,7 +7,8 @@ use rules::Edit;
 use super::Split;
 use super::gather::Gather;
 use crate::lines::lines_with_comments;
-use crate::{first_statement, indent_of};
+use crate::statements::first_statement;
+use crate::words::indent_of;
 
 pub(super) fn put(at: usize, text: impl Into<String>) -> Edit {
     Edit { span: Span::new(at, at), text: text.into() }

@@ -8,8 +8,8 @@ use model::api::TritonTarget;
 use model::kernel::Kernel;
 use model::kernel::ast::{Arg, Call, Expr, ExprKind, Stmt, StmtKind, walk_expressions, walk_statements};
 
-use crate::Subject;
 use crate::names::{Names, are_given, bound_by, bound_in, in_expr, read_in, uses};
+use crate::subject::Subject;
 
 /// Members of Triton's language that do more than give a value, by how their names begin.
 const EFFECTS: &[&str] = &["store", "atomic", "debug", "device_", "inline_asm", "async", "make_tensor_descriptor"];

@@ -7,9 +7,9 @@ use protocol::{ArgumentValue, LaunchRecord};
 use rules::Edit;
 
 use super::gather::{Gather, member};
-use crate::Subject;
 use crate::launched::called_with;
 use crate::lines::lines_of;
+use crate::subject::Subject;
 use crate::written::{grid_of, only_value};
 
 /// Functions of torch that give memory, and what gives the same with zeros.

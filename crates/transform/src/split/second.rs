@@ -9,7 +9,7 @@ use super::after::needed_of;
 use super::gather::How;
 use crate::lines::lines_with_comments;
 use crate::names::{Names, in_expr, read_in};
-use crate::{fresh, indent_of};
+use crate::words::{fresh, indent_of};
 
 /// Such a kernel, and how it is launched.
 pub(super) struct Second {

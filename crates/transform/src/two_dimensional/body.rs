@@ -9,10 +9,10 @@ use rules::Edit;
 use super::flat::LinearOffsets;
 use super::host::ElementLaunch;
 use super::{Names, divided};
-use crate::Subject;
 use crate::masked::and_mask;
 use crate::names::in_expr;
 use crate::pointwise::{METHODS, is_function, is_helper};
+use crate::subject::Subject;
 use crate::written::{bindings, only_value};
 
 /// Functions that bring their arguments to one shape, whatever these are.

@@ -3,7 +3,7 @@
 use model::kernel::Kernel;
 use model::kernel::ast::{Expr, ExprKind, Stmt, StmtKind};
 
-use crate::Subject;
+use crate::subject::Subject;
 use crate::written::bindings;
 
 /// `pid * BLOCK + tl.arange(0, BLOCK)`

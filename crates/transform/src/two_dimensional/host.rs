@@ -7,10 +7,11 @@ use model::kernel::{HostFunction, Launch, Module};
 use rules::Edit;
 
 use super::Names;
-use crate::launched::{only_launch, passed};
 use crate::names::in_expr;
+use crate::subject::Subject;
+use crate::subject_launch::{only_launch, passed};
+use crate::words::has_word;
 use crate::written::{bindings, certain, grid_of, is_settled, is_steady, only_value, tuple_of};
-use crate::{Subject, has_word};
 
 /// How many names are followed.
 const DEPTH: usize = 3;

@@ -4,7 +4,7 @@ use model::kernel::ast::{Call, Expr, ExprKind, walk_expressions};
 
 use super::{ACROSS, EITHER, Proof, REDUCTIONS};
 use crate::autotuned::kind::{At, Kind, Tiles};
-use crate::launch_params::BUILTINS;
+use crate::names::BUILTINS;
 
 impl<'a> Proof<'a> {
     pub(super) fn call(&mut self, call: &'a Call, is_joined: bool) -> Option<Kind> {
