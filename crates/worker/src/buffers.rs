@@ -10,8 +10,8 @@ use pyo3::prelude::*;
 
 use protocol::runner::Buffer;
 
-use super::failed;
-use super::timing::check;
+use super::driver_result::check;
+use crate::errors::failed;
 
 /// The device buffers of runners. Each is opened once, since opening takes milliseconds.
 #[derive(Default)]

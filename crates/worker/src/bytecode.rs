@@ -4,7 +4,7 @@ use pyo3::prelude::*;
 
 use protocol::BYTECODE_ENV;
 
-use super::helper;
+use crate::python_modules::helper;
 
 /// The modules of Triton that children import when they launch or compile, where the installed release has them.
 const LATER: &[&str] = &[

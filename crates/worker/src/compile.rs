@@ -11,7 +11,9 @@ use protocol::{ArgumentValue, LaunchRecord};
 
 use super::launch::launch_record;
 use super::replay::Replay;
-use super::{failed, launch_compilation, shim, torch_free};
+use super::{launch_compilation, torch_free};
+use crate::errors::failed;
+use crate::python_modules::shim;
 
 /// The effect of a launch at present.
 #[derive(Clone, Copy, PartialEq, Eq)]

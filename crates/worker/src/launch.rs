@@ -9,7 +9,8 @@ use protocol::{ArgumentValue, GridExpr, LaunchRecord, Workload, WorkloadSource};
 
 use super::models::{EntryCallable, model};
 use super::values::{describe_plain, dtype_name};
-use super::{failed, shim};
+use crate::errors::failed;
+use crate::python_modules::shim;
 
 thread_local! {
     /// The number of autotuners that are trying configurations on this thread. Their launches are not work of the

@@ -9,8 +9,8 @@ use pyo3::types::{PyDict, PyList, PyTuple};
 
 use protocol::{CompiledLaunch, CompiledLaunches, KernelArgument, LaunchRecord, SimulatedGpu};
 
-use super::helper;
 use super::launch::launch_record;
+use crate::python_modules::helper;
 
 /// The child process drafts one candidate at a time on one thread.
 static DRAFTS: Mutex<CompiledLaunches> =

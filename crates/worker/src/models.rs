@@ -36,7 +36,8 @@ pub(super) fn model<'py>(
         copy_weights(&made, &made)?
     };
     let call = made.call_method1("to", (device,))?;
-    let weights = names.map(|names| super::weights(py)?.getattr("Weights")?.call1((&call, names))).transpose()?;
+    let weights =
+        names.map(|names| super::python_modules::weights(py)?.getattr("Weights")?.call1((&call, names))).transpose()?;
     Ok(EntryCallable { call, weights })
 }
 
@@ -92,7 +93,7 @@ fn tuple<'py>(items: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyTuple>> {
 }
 
 fn seed(py: Python<'_>, seed: u64) -> PyResult<()> {
-    py.import("torch")?.call_method1("manual_seed", (super::mixed(seed),))?;
+    py.import("torch")?.call_method1("manual_seed", (super::seeds::mixed(seed),))?;
     Ok(())
 }
 

@@ -1,6 +1,6 @@
 //! Objects that can be created again: by their class from a few values, or from their attributes.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -10,7 +10,6 @@ use pyo3::types::{PyDict, PyFrozenSet, PyList, PyString, PyTuple, PyType};
 use protocol::Reference;
 
 use super::types::Types;
-use super::values::module_file;
 
 /// The flag of types that are created at run time.
 const HEAP_TYPE: u64 = 1 << 9;
@@ -230,4 +229,12 @@ pub(super) fn restore<'py>(object: &Bound<'py, PyAny>, state: Vec<(&str, Bound<'
         }
     }
     Ok(())
+}
+
+/// The file of the module that a function or class belongs to.
+pub(super) fn module_file(value: &Bound<'_, PyAny>) -> PyResult<Option<PathBuf>> {
+    let modules = value.py().import("sys")?.getattr("modules")?;
+    let module = value.getattr("__module__").and_then(|name| modules.get_item(name));
+    let file = module.and_then(|module| module.getattr("__file__")).and_then(|file| file.extract::<String>());
+    Ok(file.ok().map(|file| std::fs::canonicalize(&file).unwrap_or_else(|_| file.into())))
 }

@@ -12,7 +12,7 @@ use super::replay::ReplayedArguments;
 use super::runner::{Runner, within};
 use super::timing::Timer;
 use super::values::contents;
-use super::{helper, poison};
+use crate::python_modules::{helper, poison};
 
 /// The most tensor arguments that are probed, the greatest first.
 const LOOKED_AT: usize = 6;

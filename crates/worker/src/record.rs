@@ -11,7 +11,9 @@ use pyo3::types::{PyCFunction, PyDict, PyTuple};
 use protocol::{EntryPoint, RECORD_ENV, RecordConfig, RuntimeVersions};
 
 use super::recorder::{install, save_counts};
-use super::{failed, shim, torch_free};
+use super::torch_free;
+use crate::errors::failed;
+use crate::python_modules::shim;
 
 /// Runs `SCRIPT ARGS…` or `-m MODULE ARGS…` as `python` would, and records its launching functions.
 ///

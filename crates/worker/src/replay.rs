@@ -14,8 +14,9 @@ use protocol::{ArgumentValue, Reference, TensorContents, TensorSpec, Workload, W
 use super::launch::resolve;
 use super::models::model_inputs;
 use super::objects::restore;
+use super::torch_free;
 use super::values::{DescribedArguments, bounds, contents, dtype, guarded};
-use super::{failed, torch_free};
+use crate::errors::failed;
 
 /// The arguments of one call, and their distinct tensors by [`TensorSpec::id`].
 pub(super) struct ReplayedArguments<'py> {
@@ -362,7 +363,7 @@ pub(super) fn helpers(py: Python<'_>) -> PyResult<Bound<'_, PyModule>> {
     if torch_free::is_active(py) {
         return torch_free::module(py);
     }
-    super::helper(py, "_warpsmith_inputs", include_str!("inputs.py"))
+    super::python_modules::helper(py, "_warpsmith_inputs", include_str!("inputs.py"))
 }
 
 /// Whether a dtype is a float type narrower than `wide`.

@@ -6,10 +6,10 @@ use pyo3::types::PyTuple;
 use protocol::Workload;
 use protocol::runner::{ComparerRequest, Inputs};
 
-use super::failed;
 use super::launch::callable;
 use super::models::load;
 use super::replay::Replay;
+use crate::errors::failed;
 
 /// Makes the call that the JSON file at `path` describes. Returns its results, its tensor arguments, and the arguments
 /// beyond whose ends it wrote.
@@ -29,7 +29,7 @@ pub(super) fn replay<'py>(
     let module = load(py, &path)?;
     let entry = callable(py, &module, &workload, device, is_candidate, 0)?.call;
     let arguments = Replay::new(py, &module, &workload, device)?.arguments(&inputs)?;
-    super::generators(py)?.getattr("seed")?.call1((super::mixed(inputs.seed),))?;
+    super::python_modules::generators(py)?.getattr("seed")?.call1((super::seeds::mixed(inputs.seed),))?;
     let out = entry.call(arguments.args.clone(), Some(&arguments.kwargs))?;
     let overrun = arguments.overrun()?;
     (out, arguments.tensors, overrun).into_pyobject(py)

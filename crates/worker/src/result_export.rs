@@ -11,10 +11,12 @@ use pyo3::prelude::*;
 use protocol::runner::{Buffer, ExportedResults, Leaf, LeafValue};
 
 use super::arrays::Array;
+use super::driver_result::check;
 use super::replay::ReplayedArguments;
 use super::result_parts::{PartValue, ResultPart, ResultReader};
-use super::timing::{allocate, check};
-use super::{failed, torch_free};
+use super::timing::allocate;
+use super::torch_free;
+use crate::errors::failed;
 
 /// The alignment of tensors in the buffer, in bytes.
 const ALIGNED: u64 = 256;

@@ -21,9 +21,10 @@ use super::tamper_check::TamperCheck;
 use super::timing::{Timer, synchronize};
 use super::torch_memory::{TorchMemory, free, is_scarce, release};
 use super::tuning::{TunerMode, Tuners, is_open, tuned};
-use super::{
-    describe, evasion, failed, generators, kernels, lacks_memory, launch_compilation, mixed, poison, shim, torch_free,
-};
+use super::{evasion, launch_compilation, torch_free};
+use crate::errors::{describe, failed, lacks_memory};
+use crate::python_modules::{generators, kernels, poison, shim};
+use crate::seeds::mixed;
 
 pub(super) struct Runner<'py, 'a> {
     pub(super) py: Python<'py>,

@@ -13,7 +13,8 @@ use super::result_export::ResultSink;
 use super::runner::{Runner, raised};
 use super::tamper_check::TamperCheck;
 use super::timing::Timer;
-use super::{device_files, evasion, generators, launch_compilation, poison, shim, torch_free, torch_memory, tuning};
+use super::{device_files, evasion, launch_compilation, torch_free, torch_memory, tuning};
+use crate::python_modules::{generators, poison, shim};
 
 /// The driver's environment variable for the number of a process's connections to the device, through which streams
 /// launch in parallel.
@@ -75,7 +76,7 @@ fn prepare(py: Python<'_>, workload: &Workload) -> PyResult<()> {
         poison(py)?;
     }
     if workload.source == WorkloadSource::KernelBench {
-        super::weights(py)?;
+        super::python_modules::weights(py)?;
         // The original's file determines the arguments of candidates.
         let _ = super::models::load(py, &workload.file);
         if !workload.gradients {

@@ -120,7 +120,7 @@ pub(super) fn enter(py: Python<'_>, fence: &Fence, readable: &Readable) -> PyRes
     let _ = std::fs::write("/proc/self/oom_score_adj", "1000");
     limit(fence)?;
     if kernel.bounds_files() {
-        bound_files(fence, readable).map_err(super::failed)?;
+        bound_files(fence, readable).map_err(super::errors::failed)?;
     }
     drop_capabilities(kernel.bounds_files())?;
     if !kernel.filter {
@@ -140,7 +140,7 @@ pub(super) fn enter(py: Python<'_>, fence: &Fence, readable: &Readable) -> PyRes
 }
 
 fn named(path: &Path, error: &io::Error) -> PyErr {
-    super::failed(format!("{}: {error}", path.display()))
+    super::errors::failed(format!("{}: {error}", path.display()))
 }
 
 /// Removes the variables that candidates may not see from Python's and C's copies of the environment.

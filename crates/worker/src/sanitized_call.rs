@@ -15,8 +15,9 @@ use super::bytecode::kept;
 use super::runner::Runner;
 use super::runner_requests::{CarriedState, warm};
 use super::sandbox::{Readable, enter};
+use super::torch_free;
 use super::tuning::{TunerMode, Tuners};
-use super::{failed, torch_free};
+use crate::errors::failed;
 
 /// Replaces this process by the checker. Returns only on failure, with the error.
 pub(super) fn become_checker(watched: &WatchedProgram) -> PyErr {

@@ -23,7 +23,8 @@ use protocol::runner::{ChildRole, ExitCause, Fence};
 use protocol::write_frame;
 
 use super::sandbox::{self, Readable};
-use super::{comparer, describe, runner_requests, sanitized_call};
+use super::{comparer, runner_requests, sanitized_call};
+use crate::errors::describe;
 
 /// How often the limits are checked.
 const WATCH: Duration = Duration::from_millis(20);

@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use super::compile::simulated_ms;
-use super::failed;
+use super::driver_result::check;
 
 /// The least number of bytes that are written to evict the L2 cache; at least twice the cache's size is written.
 const LEAST_FLUSH: usize = 256 << 20;
@@ -48,10 +48,6 @@ pub(super) struct CudaTimer {
 const LONGEST: f64 = 60.0;
 /// The number of flushes that are timed to find out how long one takes.
 const TIMED: usize = 8;
-
-pub(super) fn check(result: sys::CUresult) -> PyResult<()> {
-    if result == sys::CUresult::CUDA_SUCCESS { Ok(()) } else { Err(failed(format!("CUDA error: {result:?}"))) }
-}
 
 /// Allocates device memory outside of torch. When memory runs out, torch releases its unused memory first, as it does
 /// for its own allocations.

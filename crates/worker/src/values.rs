@@ -8,16 +8,17 @@ use pyo3::types::{PyBool, PyComplex, PyDict, PyFloat, PyInt, PyList, PySet, PySt
 use protocol::runner::Inputs;
 use protocol::{ArgumentValue, Reference, TensorContents, TensorSpec};
 
-use super::objects::{self, class_reference, is_its_state, parts_of};
+use super::objects::{self, class_reference, is_its_state, module_file, parts_of};
+use super::torch_free;
 use super::types::Types;
-use super::{failed, torch_free};
+use crate::errors::failed;
 
 /// The Python module that describes the contents of tensors, or its replacement without torch.
 pub(super) fn contents(py: Python<'_>) -> PyResult<Bound<'_, PyModule>> {
     if torch_free::is_active(py) {
         return torch_free::module(py);
     }
-    super::helper(py, "_warpsmith_contents", include_str!("contents.py"))
+    super::python_modules::helper(py, "_warpsmith_contents", include_str!("contents.py"))
 }
 
 /// A device's bytes between guards, for the tensor with this id.
@@ -247,14 +248,6 @@ fn opaque(value: &Bound<'_, PyAny>) -> PyResult<ArgumentValue> {
 
 pub(super) fn dtype_name(dtype: &Bound<'_, PyAny>) -> PyResult<String> {
     Ok(dtype.str()?.to_string().trim_start_matches("torch.").to_owned())
-}
-
-/// The file of the module that a function or class belongs to.
-pub(super) fn module_file(value: &Bound<'_, PyAny>) -> PyResult<Option<PathBuf>> {
-    let modules = value.py().import("sys")?.getattr("modules")?;
-    let module = value.getattr("__module__").and_then(|name| modules.get_item(name));
-    let file = module.and_then(|module| module.getattr("__file__")).and_then(|file| file.extract::<String>());
-    Ok(file.ok().map(|file| std::fs::canonicalize(&file).unwrap_or_else(|_| file.into())))
 }
 
 /// A reference to a value that a module holds under a name: a function, a class, a member of an enumeration, or a

@@ -13,8 +13,8 @@ use super::leaf::{
     shape_difference, too_far, unequal,
 };
 use crate::buffers::Buffers;
+use crate::errors::{failed, lacks_memory};
 use crate::numbers::{ElementBytes, Floats, Scales};
-use crate::{failed, lacks_memory};
 
 /// Serves the judge until it closes the stream.
 pub(crate) fn serve(py: Python<'_>, mut stream: UnixStream) -> PyResult<()> {

@@ -5,8 +5,9 @@ use cudarc::driver::sys;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 
-use crate::helper;
-use crate::timing::{PendingTiming, Timer, check};
+use crate::driver_result::check;
+use crate::python_modules::helper;
+use crate::timing::{PendingTiming, Timer};
 
 /// Makes the first device's context the current one of this thread, and makes Triton use it.
 pub(crate) fn start(py: Python<'_>, launches: bool) -> PyResult<()> {

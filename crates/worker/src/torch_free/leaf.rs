@@ -5,7 +5,7 @@ use pyo3::prelude::*;
 use protocol::runner::{Difference, ExportedResults, LeafValue};
 
 use crate::buffers::BufferSource;
-use crate::failed;
+use crate::errors::failed;
 use crate::numbers::{ARITHMETIC, ElementBytes, ElementKind, ElementType, FACTOR, Floats};
 
 /// A value inside results, with its elements in contiguous memory.

@@ -8,8 +8,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use cudarc::driver::sys;
 use pyo3::prelude::*;
 
-use crate::failed;
-use crate::timing::check;
+use crate::driver_result::check;
+use crate::errors::failed;
 
 /// Bytes of the guards on both sides of a storage, which must not be written.
 pub(super) const GUARD: usize = 64 << 10;

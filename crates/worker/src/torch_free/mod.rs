@@ -15,7 +15,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyDict;
 
-use super::failed;
+use crate::errors::failed;
 use crate::numbers::{ElementType, Spread};
 use base::rng::Rng;
 use memory::GuardedMemory;

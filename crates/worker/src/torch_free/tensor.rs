@@ -6,7 +6,7 @@ use pyo3::types::{PyDict, PyTuple};
 use protocol::sizes::{StorageLayout, contiguous};
 
 use super::memory::{GUARD, GuardedMemory};
-use crate::failed;
+use crate::errors::failed;
 use crate::numbers::{Area, ElementType};
 
 /// A view of guarded memory.
