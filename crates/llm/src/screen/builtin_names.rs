@@ -4,8 +4,9 @@ use tree_sitter::Node;
 
 use model::syntax::field;
 
+use super::objection::ObjectionKind;
 use super::paths::{is_held, power_of};
-use super::{ObjectionKind, Screened};
+use super::screened::Screened;
 
 /// Built-in functions that no kernel needs in any form.
 const FUNCTIONS: &[(&str, ObjectionKind)] = &[

@@ -4,8 +4,9 @@ use tree_sitter::Node;
 
 use model::syntax::field;
 
+use super::objection::ObjectionKind;
 use super::paths::{in_class, power_of};
-use super::{ObjectionKind, Screened};
+use super::screened::Screened;
 
 /// Modules that kernels and their callers may need.
 const HARMLESS: &[&str] = &[

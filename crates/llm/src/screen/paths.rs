@@ -4,7 +4,8 @@ use tree_sitter::Node;
 
 use model::syntax::field;
 
-use super::{ObjectionKind, Screened};
+use super::objection::ObjectionKind;
+use super::screened::Screened;
 
 /// Prefixes of names that do more than arithmetic on a device.
 const POWERS: &[(&str, ObjectionKind)] = &[

@@ -4,8 +4,9 @@ use tree_sitter::Node;
 
 use model::syntax::{each_node, field};
 
+use super::objection::ObjectionKind;
 use super::scopes::{parameter, scope_of};
-use super::{ObjectionKind, Screened};
+use super::screened::Screened;
 
 /// Methods that change their object.
 const CHANGING: &[&str] = &[

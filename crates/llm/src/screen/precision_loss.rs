@@ -4,8 +4,9 @@ use tree_sitter::Node;
 
 use model::syntax::field;
 
+use super::objection::ObjectionKind;
 use super::paths::power_of;
-use super::{ObjectionKind, Screened};
+use super::screened::Screened;
 
 /// Functions of torch that only prepare data and do not compute what a kernel is for.
 const PREPARING: &[&str] = &[

@@ -3,7 +3,7 @@
 use model::syntax::{Source, each_node, node_span};
 
 use super::names::ImportedNames;
-use super::{ObjectionKind, ScreenHit};
+use super::objection::{ObjectionKind, ScreenHit};
 use crate::numbered_text::bare_return;
 
 pub(super) fn look(source: &Source, names: &ImportedNames) -> Vec<ScreenHit> {
