@@ -1,9 +1,9 @@
 //! Transfer functions of block pointers and tensor descriptors.
 
+use super::application::{Application, tile_of};
 use super::creation::checked_shape;
 use super::dtype::Dtype;
 use super::engine::Engine;
-use super::functions::{Application, tile_of};
 use super::shape::Dim;
 use super::value::{AbstractValue, Const, LaneType, ProblemKind, RuntimeValue};
 use crate::kernel::ast::Call;
@@ -184,7 +184,7 @@ pub(super) fn block_pointer<'a>(engine: &mut Engine<'a>, call: &Application<'a, 
         engine.problem(ProblemKind::MemoryAccess, call.span, message);
         return AbstractValue::Unknown;
     }
-    match super::functions::shape_of(&block_shape) {
+    match super::application::shape_of(&block_shape) {
         Some(sizes) => AbstractValue::BlockPointer(RuntimeValue::new(element, Some(sizes.into()))),
         None => AbstractValue::BlockPointer(RuntimeValue::new(element, None)),
     }

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use rustc_hash::FxHashSet as HashSet;
 
 use super::access::{Mask, MemoryAccess};
-use super::engine::{KernelAnalysis, infer};
+use super::engine::infer;
 use super::index::{Index, LaneFact, MaskGuard};
+use super::kernel_analysis::KernelAnalysis;
 use super::signature;
 use super::value::{AbstractValue, RuntimeValue};
 use crate::api::TritonTarget;

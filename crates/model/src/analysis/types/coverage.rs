@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashSet as HashSet;
 
-use super::engine::KernelAnalysis;
+use super::kernel_analysis::KernelAnalysis;
 use crate::analysis::launches::certainly_launched;
 use crate::kernel::ast::{StmtKind, walk_statements};
 use crate::kernel::{Kernel, Module};

@@ -4,7 +4,7 @@ use super::dtype::Dtype;
 use super::engine::Engine;
 use std::sync::Arc;
 
-use super::functions::{Application, shape_of, tile_of};
+use super::application::{Application, shape_of, tile_of};
 use super::index::{Atom, Index, LaneFact, Poly};
 use super::shape::{self, Dim};
 use super::value::{AbstractValue, Const, LaneType, ProblemKind, RuntimeValue};

@@ -1,8 +1,8 @@
 //! Transfer functions of matrix products.
 
+use super::application::{Application, tile_of};
 use super::dtype::Dtype;
 use super::engine::Engine;
-use super::functions::{Application, tile_of};
 use super::shape::{self, Dim};
 use super::value::{AbstractValue, Const, LaneType, ProblemKind, RuntimeValue};
 

@@ -1,9 +1,9 @@
 //! Transfer functions of elementwise operations.
 
+use super::application::Application;
 use super::constant_folding;
 use super::dtype::Dtype;
 use super::engine::Engine;
-use super::functions::Application;
 use super::index::LaneFact;
 use super::shape::Shape;
 use super::value::{AbstractValue, Const, LaneType, ProblemKind, RuntimeValue};

@@ -2,11 +2,10 @@
 
 use rustc_hash::FxHashMap as HashMap;
 
-use super::access::{Division, MemoryAccess, NamedMask, Product};
-use super::coverage::Coverage;
 use super::dtype::Dtype;
-use super::index::{Atom, Lane, Loop};
-use super::parameters::Roles;
+use super::index::{Atom, Lane};
+use super::kernel_analysis::KernelAnalysis;
+use super::roles::Roles;
 use super::signature::{self, SignatureComment};
 use super::value::{AbstractValue, Const, Problem, ProblemKind};
 use crate::api::{Lookup, MemberKind, TritonTarget, VersionCertainty};
@@ -15,32 +14,6 @@ use crate::syntax::Span;
 
 /// The number of expressions that one run may evaluate, so that endless unrolling ends.
 const BUDGET: u32 = 60_000;
-
-/// The results of a run over a kernel.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct KernelAnalysis {
-    /// The errors that Triton's front end would report, in its order.
-    pub problems: Vec<Problem>,
-    /// Each evaluated expression with its value, in the order of evaluation; collected on request only. An expression
-    /// that is evaluated several times (in loops, helpers) occurs several times.
-    pub types: Vec<(Span, AbstractValue<'static>)>,
-    /// Loads, stores and atomic operations in the order of evaluation, each span once for each set of arguments.
-    pub accesses: Vec<MemoryAccess>,
-    /// Uses of `tl.dot`.
-    pub products: Vec<Product>,
-    /// Names to which a mask is assigned.
-    pub masks: Vec<NamedMask>,
-    /// Uses of `//` and `%` on run-time integers.
-    pub divisions: Vec<Division>,
-    /// Reads of a loop variable after its run-time loop, each with the span of the loop's head.
-    pub stale: Vec<(Span, Span)>,
-    /// Each `tl.arange`, indexed by the number in [`Atom::Lane`](super::index::Atom::Lane).
-    pub lanes: Vec<Lane>,
-    /// Each run-time loop, indexed by the number in [`Atom::Loop`](super::index::Atom::Loop).
-    pub loops: Vec<Loop>,
-    /// The code that was compiled.
-    pub coverage: Coverage,
-}
 
 /// Runs the kernel `module.kernels[index]` of the file `text`. With `trace`, the facts contain the types of all
 /// expressions.

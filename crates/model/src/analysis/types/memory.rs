@@ -1,8 +1,8 @@
 //! Transfer functions of loads, stores and atomic operations.
 
+use super::application::Application;
 use super::dtype::Dtype;
 use super::engine::Engine;
-use super::functions::Application;
 use super::shape::{self, Dim};
 use super::value::{AbstractValue, Const, LaneType, ProblemKind, RuntimeValue};
 

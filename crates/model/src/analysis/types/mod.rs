@@ -15,6 +15,7 @@
 pub mod access;
 #[cfg(test)]
 mod access_tests;
+mod application;
 mod arguments;
 mod attributes;
 mod block_pointers;
@@ -34,6 +35,7 @@ mod expressions;
 mod functions;
 mod imported_files;
 pub mod index;
+mod kernel_analysis;
 mod libdevice;
 mod loops;
 mod memory;
@@ -41,9 +43,11 @@ mod names;
 mod operators;
 mod parameters;
 pub mod poly;
+mod recording;
 mod reductions;
 mod reshaping;
 mod return_statement;
+mod roles;
 pub mod shape;
 pub mod signature;
 mod statements;
@@ -54,6 +58,7 @@ mod value;
 
 pub use cached_analysis::facts;
 pub use coverage::{Coverage, dead_code};
-pub use engine::{KernelAnalysis, evaluate, infer, infer_as};
+pub use engine::{evaluate, infer, infer_as};
+pub use kernel_analysis::KernelAnalysis;
 pub use names::is_of_python;
 pub use value::{AbstractValue, Const, JitFunction, LaneType, Problem, ProblemKind, RuntimeValue};

@@ -1,8 +1,9 @@
 //! Transfer functions of reductions, scans and other operations along whole axes.
 
+use super::application::{Application, tile_of};
 use super::dtype::Dtype;
 use super::engine::Engine;
-use super::functions::{Application, Transfer, tile_of};
+use super::functions::Transfer;
 use super::shape::Dim;
 use super::value::{AbstractValue, Const, JitFunction, LaneType, ProblemKind, RuntimeValue};
 

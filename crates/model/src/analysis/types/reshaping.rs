@@ -1,9 +1,9 @@
 //! Transfer functions of operations that change shapes.
 
+use super::application::{Application, shape_of, tile_of};
 use super::arguments::Bound;
 use super::creation::{check_lanes, check_sizes, checked_shape};
 use super::engine::Engine;
-use super::functions::{Application, shape_of, tile_of};
 use super::shape::{self, Dim};
 use super::value::{AbstractValue, Const, ProblemKind, RuntimeValue};
 
