@@ -4,8 +4,8 @@ use std::fs::{File, TryLockError};
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-use super::OptimizeScope;
 use super::journal::{JournalEntry, RunStarted, path, runs};
+use crate::request::OptimizeScope;
 
 /// Number of runs that are read, the latest ones.
 const MOST: usize = 20;

@@ -14,12 +14,12 @@ use transform::StepSize;
 use transform::candidate::Change;
 use workload::state_folder;
 
-use super::OptimizeScope;
-use super::operators::transcript_path;
-use super::report::ModelCosts;
-use super::size_dispatch::CallMeasurements;
+use super::call_measurements::CallMeasurements;
+use super::model_costs::ModelCosts;
+use super::operators::transcript;
 use super::speedup::Speedup;
 use super::tree::{CandidateId, CandidateResult};
+use crate::request::OptimizeScope;
 
 /// Number of runs that are kept per workspace.
 const KEPT: usize = 50;
@@ -299,7 +299,7 @@ fn folder(workspace: &Path) -> io::Result<PathBuf> {
     fs::create_dir_all(&folder)?;
     for old in runs(workspace).into_iter().skip(KEPT - 1) {
         fs::remove_file(path(workspace, &old))?;
-        let _ = fs::remove_file(transcript_path(workspace, &old));
+        let _ = fs::remove_file(transcript::path(workspace, &old));
     }
     Ok(folder)
 }

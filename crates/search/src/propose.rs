@@ -18,16 +18,18 @@ use transform::{Proposal, SKILLS, Skill, Subject};
 use self::crossover::CROSSED;
 use self::local_search::keep_next_steps;
 use super::bandit::ProposalGains;
+use super::call_measurements::CallMeasurements;
 use super::journal::CandidateMade;
 use super::kernel_regression::{FeaturePoint, KernelRegression};
 use super::representative_pool::pool;
 use super::search_lessons::SearchLessons;
 use super::search_space::{SearchSpace, subjects};
-use super::size_dispatch::{CHOICE, CallMeasurements};
 use super::tree::{CandidateId, CandidateResult, Proposer, ROOT, Tree};
 
 /// Temperature of the softmax over the estimates of the kernel regression: the smaller it is, the more they decide.
 const TEMPERATURE: f64 = 0.05;
+/// The kind of change that chooses between two versions by the size of a call.
+pub(super) const CHOICE: &str = "choice by size";
 /// The logarithm of speedup that a refused candidate counts as.
 const WRONG_WORTH: f64 = -1.0;
 /// Least weight of changes to a kernel that takes almost no time, relative to one that takes an equal share of it.

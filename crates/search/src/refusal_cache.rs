@@ -20,8 +20,8 @@ use runtime::python::state_folder;
 use store::Store;
 use workload::recorded_launch;
 
-use super::SearchRequest;
 use super::external_uses::other_files;
+use crate::request::SearchRequest;
 
 /// Milliseconds after which a refusal expires, because packages outside of the workspace are not part of its key.
 const LASTS: i64 = 30 * 24 * 3600 * 1000;

@@ -10,10 +10,13 @@ use model::syntax::{self, normal_form};
 use workload::last_lines;
 
 use super::journal::{JournalEntry, read};
+use super::outcome::failed;
 use super::prepare::{select_kernels, target};
-use super::run::failed;
 use super::search_queue::wait_in_queue;
-use super::{Observer, OptimizeError, Progress, SearchOutcome, SearchRequest, Speedup};
+use crate::observer::{Observer, Progress};
+use crate::outcome::{OptimizeError, SearchOutcome};
+use crate::request::SearchRequest;
+use crate::speedup::Speedup;
 
 /// Timing pairs, as many as before an offer.
 const PAIRS: usize = 188;

@@ -30,7 +30,10 @@ use super::search_queue::wait_in_queue;
 use super::search_space::SearchSpace;
 use super::stragglers::StragglerDetector;
 use super::tree::{CandidateId, CandidateResult};
-use super::{Observer, OptimizeError, Progress, Report, ReportChange, SearchOutcome, SearchRequest};
+use crate::observer::{Observer, Progress};
+use crate::outcome::{OptimizeError, SearchOutcome, failed};
+use crate::report::{Report, ReportChange};
+use crate::request::SearchRequest;
 
 /// Share of the budget after which candidates that are still being judged are abandoned.
 const ABANDON_SHARE: f64 = 0.8;
@@ -221,10 +224,6 @@ pub(super) fn result_of(reason: Reason) -> CandidateResult {
         Reason::Load | Reason::Compile | Reason::Screen => CandidateResult::Uncompiled,
         _ => CandidateResult::Wrong,
     }
-}
-
-pub(super) fn failed(message: impl Into<String>) -> OptimizeError {
-    OptimizeError::Failed(message.into())
 }
 
 impl SearchRun<'_> {

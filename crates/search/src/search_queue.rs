@@ -13,7 +13,9 @@ use std::time::{Duration, SystemTime};
 
 use runtime::python::state_folder;
 
-use super::{Observer, OptimizeError, Progress, SearchRequest};
+use crate::observer::{Observer, Progress};
+use crate::outcome::OptimizeError;
+use crate::request::SearchRequest;
 
 /// Period at which a waiting search looks at the queue.
 const GLANCE: Duration = Duration::from_millis(50);

@@ -4,7 +4,8 @@ use transform::StepSize;
 use transform::by_size::{self, Size};
 use transform::candidate::{Candidate, Change};
 
-use super::propose::{PendingCandidate, SearchState};
+use super::call_measurements::CallMeasurements;
+use super::propose::{CHOICE, PendingCandidate, SearchState};
 use super::speedup::SLOWER;
 use super::tree::CandidateId;
 
@@ -18,13 +19,6 @@ const AS_GOOD: f64 = 0.99;
 const FASTEST: usize = 3;
 /// Greatest number of pairs for which writing a choice is attempted.
 const WRITTEN: usize = 12;
-/// The kind of change that makes a choice.
-pub(super) const CHOICE: &str = "choice by size";
-
-/// The results of a candidate on each call that is measured in the search: milliseconds of the original, and the
-/// speedup.
-pub(super) type CallMeasurements = Vec<(f64, f64)>;
-
 /// Two candidates, one of which is faster on calls up to a threshold of a size and the other above it.
 #[derive(Clone, Debug, PartialEq)]
 struct Pair {

@@ -7,7 +7,8 @@ use store::Store;
 
 use super::excerpt::Excerpt;
 use super::secrets::{is_ignored, secret};
-use crate::{Observer, SearchRequest};
+use crate::observer::Observer;
+use crate::request::SearchRequest;
 
 /// Greatest length of a name, an address or a command in a question, in characters.
 const LONGEST: usize = 200;

@@ -10,14 +10,15 @@ mod excerpt;
 mod model_request;
 mod model_scheduler;
 mod secrets;
-mod transcript;
+pub(super) mod transcript;
 
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use super::tree::CandidateId;
-use super::{Observer, SearchAction, SearchRequest};
+use crate::observer::Observer;
+use crate::request::{SearchAction, SearchRequest};
 use config::{ModelSettings, Provider};
 use excerpt::{Excerpt, Hidden};
 pub(crate) use llm::prompt::{Attempt, Operator, Pooled, Templates};
@@ -163,8 +164,8 @@ impl Operators {
     }
 
     /// The costs of each model in this run, by its name.
-    pub(super) fn costs(&self) -> Vec<super::report::ModelCosts> {
-        let cost = |(model, spent): (String, llm::RunSpending)| super::report::ModelCosts {
+    pub(super) fn costs(&self) -> Vec<super::model_costs::ModelCosts> {
+        let cost = |(model, spent): (String, llm::RunSpending)| super::model_costs::ModelCosts {
             model,
             requests: spent.requests,
             input: spent.usage.input,

@@ -7,8 +7,23 @@ use super::{Report, charts, roofline};
 
 const STYLE: &str = include_str!("page.css");
 
+impl Report {
+    /// The report as a single HTML page without external resources.
+    #[must_use]
+    pub fn html(&self) -> String {
+        page(self)
+    }
+
+    /// The sections of that page about measurements (calls, bounds, refusals, checks), for pages that draw the rest
+    /// themselves.
+    #[must_use]
+    pub fn sections(&self) -> String {
+        sections(self)
+    }
+}
+
 /// The whole page.
-pub(super) fn page(report: &Report) -> String {
+fn page(report: &Report) -> String {
     let title = format!("{} · {}", report.name, report.run);
     let page = html! {
         (DOCTYPE)
@@ -32,7 +47,7 @@ pub(super) fn page(report: &Report) -> String {
 }
 
 /// The sections of the page without the pictures of the search itself.
-pub(super) fn sections(report: &Report) -> String {
+fn sections(report: &Report) -> String {
     html! { (calls(report)) (refusals(report)) (models(report)) (evidence(report)) (again(report)) }.into_string()
 }
 

@@ -2,7 +2,8 @@
 
 use std::fmt::Write;
 
-use super::{ModelCosts, Report};
+use super::Report;
+use crate::model_costs::ModelCosts;
 
 /// The costs of a model: `$0.0123`, with a `≤` where tokens are estimated, because the estimate is rather too high.
 pub(super) fn money(cost: &ModelCosts) -> String {
@@ -10,8 +11,16 @@ pub(super) fn money(cost: &ModelCosts) -> String {
     if cost.dollars > 0.0 { format!("{most}${:.4}", cost.dollars) } else { String::new() }
 }
 
+impl Report {
+    /// The report in Markdown, without pictures.
+    #[must_use]
+    pub fn markdown(&self) -> String {
+        text(self)
+    }
+}
+
 /// The whole report.
-pub(super) fn text(report: &Report) -> String {
+fn text(report: &Report) -> String {
     let mut out = format!("# `{}`: run `{}`\n\n", report.name, report.run);
     let summary = report
         .summary

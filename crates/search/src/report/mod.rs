@@ -10,7 +10,7 @@ mod roofline;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use similar::TextDiff;
 
 use base::clock::day;
@@ -19,13 +19,14 @@ use judge::statistics::median;
 use transform::StepSize;
 use transform::candidate::describe;
 
-use super::OptimizeScope;
 use super::journal::{
     CandidateJudged, CandidateMade, ConfirmationMade, JournalEntry, JournalError, ModelQuery, RunEnded, RunStarted,
     read,
 };
+use super::model_costs::ModelCosts;
 use super::speedup::Speedup;
 use super::tree::CandidateResult;
+use crate::request::OptimizeScope;
 
 pub use detail::{CallTimes, Detail};
 
@@ -141,25 +142,6 @@ pub struct OperatorStats {
     pub failed: usize,
     /// The reason for which the last of those failed.
     pub why: Option<String>,
-}
-
-/// The costs of a model in a run.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct ModelCosts {
-    /// The model's name.
-    pub model: String,
-    /// Number of requests.
-    pub requests: u64,
-    /// Number of input tokens.
-    pub input: u64,
-    /// Number of input tokens that the provider had cached.
-    pub cached: u64,
-    /// Number of output tokens.
-    pub output: u64,
-    /// Cost in dollars, where `model.prices` are set.
-    pub dollars: f64,
-    /// Whether some token counts are estimates.
-    pub estimated: bool,
 }
 
 /// An attempt to confirm one of the best candidates.
@@ -353,25 +335,6 @@ impl Report {
     #[must_use]
     pub fn count(&self, fate: &str) -> usize {
         self.candidates.iter().filter(|tried| tried.result == fate).count()
-    }
-
-    /// The report as a single HTML page without external resources.
-    #[must_use]
-    pub fn html(&self) -> String {
-        html::page(self)
-    }
-
-    /// The sections of that page about measurements (calls, bounds, refusals, checks), for pages that draw the rest
-    /// themselves.
-    #[must_use]
-    pub fn sections(&self) -> String {
-        html::sections(self)
-    }
-
-    /// The report in Markdown, without pictures.
-    #[must_use]
-    pub fn markdown(&self) -> String {
-        markdown::text(self)
     }
 
     /// The commands that repeat the measurement.

@@ -6,7 +6,7 @@ use std::fmt::Write;
 use judge::Counted;
 
 use super::charts::escaped;
-use crate::Speedup;
+use crate::speedup::Speedup;
 
 const SIZE: (f64, f64) = (560.0, 320.0);
 const MARGIN: f64 = 52.0;
@@ -138,7 +138,7 @@ pub(super) fn picture(speedup: &Speedup) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::CallSpeedup;
+    use crate::speedup::CallSpeedup;
 
     fn does(bytes: f64, operations: f64, peak: f64) -> Counted {
         Counted { bytes, operations, peak, bandwidth: 4e12 }
