@@ -4,11 +4,11 @@
 
 use protocol::runner::{EntryCall, RunnerReply, RunnerRequest, Tuned};
 
-use super::bench::lock;
+use super::case::Case;
 use super::child_processes::RunnerProcess;
+use super::child_processes::how;
 use super::claim::{Claim, LEAST_SPEEDUP};
-use super::judge::Case;
-use super::original::how;
+use super::locks::lock;
 use super::stop_reason::Stop;
 use super::verdict::Measured;
 

@@ -7,20 +7,25 @@ use std::time::{Duration, Instant};
 use protocol::Workload;
 use protocol::runner::{CallOutput, Coarse, ComparerRequest, EntryCall, Inputs, Reuse, Weights};
 
-use super::bench::{Bench, lock, lock_first};
+use super::bench::Bench;
 use super::devices::memory;
-use super::large_tensors::Large;
+use super::large_call::Large;
+use super::locks::{lock, lock_first};
 use super::machine_code_cache::MachineCodeCache;
-use super::measure::block_bytes;
 use super::original::Original;
-use super::precision::{NO_REFERENCE, PreciseOriginal};
-use super::precompile::MOST;
-use super::reference_results::ReferenceSlots;
-use super::sanitizer::{self, Tool};
-use super::time_floor::Needs;
+use super::precise_original::{NO_REFERENCE, PreciseOriginal};
+use super::timed_block::block_bytes;
+use crate::memory_checker::ToolReport;
+use crate::precise_original::Finer;
+use crate::undecided::Undecided;
+
+use super::call_needs::Needs;
+use super::memory_checker::Tool;
 use super::trials::{Trial, trials};
 use super::verdict::{Counted, Reason};
 
+/// The most processes that compile an original while candidates wait for it.
+pub(super) const MOST: usize = 12;
 /// How many runs the original makes on inputs that are moved by their rounding error.
 const JITTERED: u64 = 2;
 /// Results of one workload may take up to one part in this many of the device's memory. Further results are
@@ -47,7 +52,7 @@ pub(super) struct Baseline {
     /// The same, loaded before it is known whether it will be used.
     pub(super) lifted_ahead: Mutex<Option<Arc<Original>>>,
     /// What the memory checker found in the original, for each tool.
-    pub(super) checked: [Mutex<Option<sanitizer::ToolReport>>; Tool::ALL.len()],
+    pub(super) checked: [Mutex<Option<ToolReport>>; Tool::ALL.len()],
     /// The kernels that the device runs in the recorded call, once they were listed; the inner `None` means that the
     /// driver cannot list them.
     pub(super) kernels: Mutex<Option<Option<Vec<String>>>>,
@@ -60,6 +65,15 @@ pub(super) struct Baseline {
     pub(super) prepared: Mutex<usize>,
     /// Held by the thread that computes ahead what candidates will need.
     pub(super) prefetching: Mutex<()>,
+}
+
+/// The slots of the original's runs on one trial.
+pub(super) struct ReferenceSlots {
+    pub(super) original: u32,
+    pub(super) reference: Option<Finer>,
+    pub(super) jittered: Vec<u32>,
+    /// The run on equal inputs with another memory layout.
+    pub(super) relocated: Option<u32>,
 }
 
 /// The state of a trial.
@@ -131,15 +145,6 @@ pub(super) struct Habits {
     pub(super) is_unseen: bool,
     /// Its results on tensors with partly new contents, as far as it accepts them.
     pub(super) partly: Vec<(Reuse, u32)>,
-}
-
-/// The reason why a candidate cannot be judged.
-pub(super) struct Undecided(pub(super) String);
-
-impl<E: std::error::Error> From<E> for Undecided {
-    fn from(error: E) -> Self {
-        Self(error.to_string())
-    }
 }
 
 impl Baseline {

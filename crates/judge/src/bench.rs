@@ -1,11 +1,10 @@
 //! A bench: one device with the processes, the locks and the known originals that judging on it needs.
 
-use std::cell::Cell;
 use std::collections::HashMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::{Duration, Instant};
 
 use model::analysis::occupancy;
@@ -13,19 +12,23 @@ use protocol::runner::{ComparerRequest, Fence, Weights};
 use protocol::{RuntimeVersions, SimulatedGpu, Workload, is_simulated};
 use runtime::python::{ComputeDevice, Forker, ForkerError, cache_folder, state_folder};
 
-use super::baseline::{Baseline, Undecided};
+use super::baseline::Baseline;
 use super::busy_time::{BusyGuard, BusyTime};
 use super::child_processes::{ComparerProcess, DeviceProcesses};
 use super::devices::predicted;
 use super::limits::CandidateLimits;
 use super::model::Gpu;
-use super::nvidia_tools::ToolProcess;
-use super::process_reuse::IdleProcess;
+use super::tool_process::ToolProcess;
+use super::undecided::Undecided;
+use crate::candidate_process::CandidateProcess;
+use crate::child_processes::RESTARTED;
+use crate::limits::SHARE;
+use crate::locks::Held;
+use crate::locks::holds_device;
+use crate::locks::lock;
+
 use super::semaphore::{CountingSemaphore, SemaphorePermit};
 use super::verdict::Verdict;
-
-/// The error that is reported once when the comparer's process had ended.
-pub(super) const RESTARTED: &str = "the comparing process had ended and was started again";
 
 /// The most candidates that share the device: it serves one process at a time, and the more there are, the longer each
 /// waits.
@@ -34,14 +37,14 @@ const PLACES: usize = 6;
 /// first process should not wait for the last.
 const STARTING: usize = 4;
 
-/// The share of the device's memory that a candidate may use, where no setting says otherwise and the original needs
-/// less.
-pub(super) const SHARE: f64 = 0.6;
 /// How many times the original's memory a candidate may use.
 const TIMES_MORE: f64 = 1.5;
 
 /// How old the list of launcher stubs may be.
 const LOOK_AGAIN: Duration = Duration::from_secs(2);
+
+/// A process that has judged candidates of an original and is free for another one.
+pub(super) type IdleProcess = (Arc<Baseline>, CandidateProcess);
 
 /// A device with everything that judging on it needs. Several candidates can be judged at once; they are timed one
 /// after the other.
@@ -400,13 +403,6 @@ impl Drop for Bench {
     }
 }
 
-/// The folder that a file in `folder` may import from: the project around it.
-pub(super) fn project(folder: &Path) -> PathBuf {
-    let is_root =
-        |folder: &&Path| [".git", "pyproject.toml", "warpsmith.toml"].iter().any(|name| folder.join(name).exists());
-    folder.ancestors().find(is_root).unwrap_or(folder).to_owned()
-}
-
 /// A guard: the device is held exclusively until it is dropped.
 pub(super) struct Exclusive<'a> {
     _bench: RwLockWriteGuard<'a, ()>,
@@ -428,44 +424,6 @@ pub(super) struct Shared<'a> {
 pub(super) enum DeviceGuard<'a> {
     Alone { _held: Exclusive<'a> },
     Beside { _held: Shared<'a> },
-}
-
-thread_local! {
-    static HOLDS_DEVICE: Cell<bool> = const { Cell::new(false) };
-}
-
-/// Whether this thread holds the device already. It must then not acquire it again, nor any lock that others may hold
-/// while they wait for it.
-fn holds_device() -> bool {
-    HOLDS_DEVICE.get()
-}
-
-/// Marks that this thread holds the device.
-struct Held;
-
-impl Held {
-    fn new() -> Self {
-        debug_assert!(!holds_device(), "a thread that uses the device asks for it again");
-        HOLDS_DEVICE.set(true);
-        Self
-    }
-}
-
-impl Drop for Held {
-    fn drop(&mut self) {
-        HOLDS_DEVICE.set(false);
-    }
-}
-
-/// Locks a mutex even if a thread panicked while it held the lock.
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Locks a mutex that other threads may hold while they wait for the device.
-pub(super) fn lock_first<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    debug_assert!(!holds_device(), "the device is asked for after what is known of the original");
-    lock(mutex)
 }
 
 fn random() -> [u8; 8] {

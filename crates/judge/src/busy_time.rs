@@ -3,7 +3,7 @@
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use super::bench::lock;
+use super::locks::lock;
 
 /// The total time in which at least one user holds a device.
 #[derive(Default)]

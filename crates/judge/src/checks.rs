@@ -6,7 +6,7 @@ use protocol::WorkloadSource;
 use protocol::runner::{CallOutput, ComparerRequest, EntryCall, Reuse};
 
 use super::baseline::{Habits, Ready, TrialBaseline};
-use super::judge::Case;
+use super::case::Case;
 use super::operators;
 use super::stop_reason::{Stop, as_a, in_trial};
 use super::trials::Trial;

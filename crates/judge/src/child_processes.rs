@@ -16,9 +16,11 @@ use protocol::runner::{
 use protocol::{MAX_FRAME, Workload, write_frame};
 use runtime::python::{Child, ChildExit, Forker, ForkerError};
 
-use super::baseline::Undecided;
-use super::bench::lock;
+use super::locks::lock;
+use super::undecided::Undecided;
 
+/// The error that is reported once when the comparer's process had ended.
+pub(super) const RESTARTED: &str = "the comparing process had ended and was started again";
 /// The time limit of one request to the comparer.
 const COMPARER_LIMIT: Duration = Duration::from_secs(120);
 /// How long to wait for the forker's report of an end that was noticed otherwise.
@@ -309,6 +311,23 @@ fn fill(stream: &mut UnixStream, mut into: &mut [u8], deadline: Instant, unwante
         }
     }
     Ok(())
+}
+
+/// The reason why a process has ended, as text.
+pub(super) fn how(gone: &RunnerGone) -> String {
+    match gone {
+        RunnerGone::Ended(how, output) if output.is_empty() => format!("the process {how}"),
+        RunnerGone::Ended(how, output) => format!("the process {how}; it printed last:\n{output}"),
+        RunnerGone::Lost(why) => why.clone(),
+        RunnerGone::Late(limit) => format!("no answer after {} s", limit.as_secs()),
+        RunnerGone::Unwanted => "it was stopped".to_owned(),
+        RunnerGone::Garbage => "what came through its pipe is no answer".to_owned(),
+    }
+}
+
+/// The last line of an error, which names the exception.
+pub(super) fn last_line(text: &str) -> &str {
+    text.trim_end().lines().last().unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -5,12 +5,14 @@
 use protocol::is_simulated;
 use protocol::runner::{CallOutput, EntryCall, RunnerReply, RunnerRequest};
 
-use super::baseline::{Baseline, Undecided};
-use super::bench::{Bench, lock, lock_first};
+use super::baseline::Baseline;
+use super::bench::Bench;
+use super::case::Case;
 use super::child_processes::RunnerGone;
-use super::judge::Case;
+use super::locks::{lock, lock_first};
 use super::operators::is_free;
 use super::stop_reason::{STOPPED, Stop};
+use super::undecided::Undecided;
 use super::verdict::Reason;
 
 /// Copies and fills of memory, which are not kernels.

@@ -5,7 +5,7 @@ use std::path::Path;
 use protocol::{Workload, WorkloadSource};
 use workload::launch_of_candidate;
 
-use super::judge::{Case, Task};
+use super::case::{Case, Task};
 use super::stop_reason::Stop;
 use super::verdict::Reason;
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::sanitizer;
+use super::memory_checker;
 
 /// How thoroughly to judge a candidate.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -61,7 +61,7 @@ impl Effort {
 
 impl Default for Effort {
     fn default() -> Self {
-        let sanitizer = Some(sanitizer::LIMIT);
+        let sanitizer = Some(memory_checker::LIMIT);
         Self {
             thorough: true,
             sanitizer,

@@ -9,7 +9,7 @@ use protocol::{PROTOCOL, RuntimeVersions};
 use runtime::python::ForkerError;
 
 use super::bench::Bench;
-use super::judge::Task;
+use super::case::Task;
 use super::limits::CandidateLimits;
 use super::model::{Gpu, Predictor};
 use super::profile::Profiles;

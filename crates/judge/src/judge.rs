@@ -1,110 +1,40 @@
 //! The stages of a judgement. Replies of a candidate's process are never trusted: results are compared in another
 //! process.
 
-use std::cell::RefCell;
-use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use protocol::Workload;
 use protocol::runner::{
     CallOutput, ComparerRequest, Difference, EntryCall, ExportedResults, PythonException, RunnerReply, RunnerRequest,
-    Tuned,
 };
 use workload::place_of_comment;
 
 use super::autotune_alternatives::is_offer;
-use super::baseline::{Baseline, Ready, Undecided};
-use super::bench::{Bench, DeviceGuard, RESTARTED, Shared, project};
+use super::baseline::Ready;
+use super::bench::{Bench, DeviceGuard, Shared};
 use super::candidate_notes::notes;
 use super::child_processes::ComparerProcess;
+use super::child_processes::RESTARTED;
 use super::effort::Effort;
 use super::measure::is_contender;
 use super::original::{add_chosen, with_chosen};
 use super::prefetch::{with_first_check, with_prefetch};
-use super::process_reuse::CandidateProcess;
+use super::project_folder::project;
 use super::sanitizer::{self, Checks};
-use super::stop_reason::{STOPPED, Stop, refuse, unexpected_reply};
+use super::stop_reason::{Stop, refuse, unexpected_reply};
 use super::trials::{Trial, means_nan, title};
+use super::undecided::Undecided;
 use super::verdict::{Check, Measured, Outcome, Reason, Verdict};
+use crate::case::Case;
+use crate::case::Spent;
+use crate::case::Task;
 
 /// Parts of the error messages that fake tensors, which compiling ahead uses, cause in later calls.
 const HOLLOW: &[&str] = &["Fake", "fake", "meta tensor", "no memory", "python storage"];
 
 /// The error for a model whose weights differ from the original's in name or shape.
 const OWN_WEIGHTS: &str = "the model has weights of its own";
-
-/// One candidate to judge, with the calls and the effort.
-#[derive(Clone, Debug)]
-pub struct Task {
-    /// The file before the change.
-    pub original: PathBuf,
-    /// The file with the candidate's change.
-    pub candidate: PathBuf,
-    /// The folder of the user's file, in which its imports are resolved.
-    pub folder: PathBuf,
-    /// The calls on which the candidate is judged, the most frequent first.
-    pub workloads: Vec<Workload>,
-    /// How thoroughly to judge.
-    pub effort: Effort,
-    /// Measurements of other judges for candidates of the same calls, found by their machine code.
-    pub known: Vec<Measured>,
-    /// Cancels the judgement when it is set: the judgement ends undecided before its next stage.
-    pub unwanted: Arc<AtomicBool>,
-}
-
-impl Task {
-    pub(super) fn is_unwanted(&self) -> bool {
-        self.unwanted.load(Ordering::Relaxed)
-    }
-
-    fn still(&self) -> Result<(), Stop> {
-        if self.is_unwanted() { Err(Stop::Undecided(STOPPED.to_owned())) } else { Ok(()) }
-    }
-}
-
-/// Seconds of a judgement in which the judge itself waited.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Spent {
-    /// Seconds spent waiting for a place on the device.
-    waiting: f64,
-    /// Seconds spent waiting for the candidate.
-    running: f64,
-    /// Seconds spent waiting for the comparer.
-    comparing: f64,
-}
-
-/// A judgement of one candidate, while it runs.
-pub(super) struct Case<'a> {
-    pub(super) bench: &'a Bench,
-    pub(super) baseline: Arc<Baseline>,
-    pub(super) place: CandidateProcess,
-    pub(super) effort: Effort,
-    /// The time limit of a call that is no slower than others.
-    pub(super) patience: Duration,
-    /// The longest known time of the original's calls.
-    pub(super) took: Duration,
-    /// The state of the random number generator that chooses which timed calls are compared.
-    pub(super) dice: u64,
-    /// The number of timed calls so far; each call has inputs of its own.
-    pub(super) timed: u64,
-    /// Whether launching takes at least as long as the device needs, for the candidate or for the original.
-    pub(super) is_host_bound: bool,
-    /// Whether the candidate has autotuners that measure in the recorded call.
-    pub(super) tunes: bool,
-    /// A key of the candidate's machine code for the recorded call, where it is known.
-    pub(super) code: Option<String>,
-    /// The configurations that its autotuners chose in the recorded call.
-    pub(super) chosen: Vec<Tuned>,
-    /// What the original, too, replaces while it is timed.
-    pub(super) usual: Vec<String>,
-    pub(super) checks: Vec<Check>,
-    pub(super) notes: Vec<String>,
-    pub(super) stages: Vec<(String, f64)>,
-    pub(super) spent: RefCell<Spent>,
-    pub(super) measured: Vec<Measured>,
-}
 
 /// Whether the original fails because of the entry that is called or because of its arguments.
 fn is_of_call(why: &str, entry: &str) -> bool {

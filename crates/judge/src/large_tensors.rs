@@ -9,13 +9,17 @@ use std::time::Duration;
 use protocol::runner::{EntryCall, Inputs, LeafValue, Tail};
 use protocol::{TensorContents, TensorSpec, Workload, is_simulated};
 
-use super::baseline::{Baseline, Ready, TrialBaseline, Undecided};
-use super::bench::{Bench, SHARE, lock_first};
+use super::baseline::{Baseline, Ready, TrialBaseline};
+use super::bench::Bench;
+use super::case::Case;
 use super::devices::memory;
-use super::judge::Case;
+use super::limits::SHARE;
+use super::locks::lock_first;
 use super::stop_reason::{Stop, in_trial};
 use super::time_floor::width;
+use super::undecided::Undecided;
 use super::verdict::Reason;
+use crate::large_call::Large;
 
 /// The number of elements that signed 32-bit integers can count.
 const COUNTABLE: i64 = 1 << 31;
@@ -31,14 +35,6 @@ const SPARE: f64 = 1.25;
 const MAKING: f64 = 12.0;
 /// Bytes of memory that are assumed where the driver does not report the device's memory.
 const MEMORY: u64 = 256 << 30;
-
-/// A call that is large enough.
-pub(super) struct Large {
-    name: String,
-    call: EntryCall,
-    /// The slot of the last part of the original's results.
-    original: u32,
-}
 
 /// A size of a call, and the size that replaces it.
 #[derive(Clone, Copy, Debug, PartialEq)]

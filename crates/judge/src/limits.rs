@@ -2,6 +2,10 @@
 
 use std::time::Duration;
 
+/// The share of the device's memory that a candidate may use, where no setting says otherwise and the original needs
+/// less.
+pub(super) const SHARE: f64 = 0.6;
+
 /// The limits on a candidate; it is refused when it exceeds one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CandidateLimits {

@@ -9,7 +9,7 @@ use std::sync::Mutex;
 
 use protocol::Workload;
 
-use super::bench::lock;
+use super::locks::lock;
 use super::verdict::Measured;
 
 /// The measurements of candidates that were correct, by machine code.

@@ -7,20 +7,19 @@ use protocol::is_simulated;
 use protocol::runner::{EntryCall, ExportedResults, Inputs, RunnerReply, RunnerRequest, Timing};
 
 use super::baseline::{Baseline, Ready, TrialBaseline};
-use super::bench::lock;
+use super::call_needs::Needs;
+use super::case::Case;
 use super::child_processes::RunnerProcess;
 use super::claim::LEAST_SPEEDUP;
-use super::judge::Case;
+use super::locks::lock;
 use super::statistics::{Z_95, Z_999, median, ratio};
 use super::stop_reason::{Stop, unexpected_reply};
-use super::time_floor::{self, Needs};
+use super::time_floor;
 use super::timing_sanity::possible;
 use super::verdict::{Measured, Reason};
+use crate::timed_block::BLOCK;
+use crate::timed_block::block;
 
-/// The number of calls in a block: original and candidate take turns in blocks, and each call has inputs of its own.
-const BLOCK: usize = 4;
-/// The most bytes of device memory that a block's inputs and results take.
-const BLOCK_BYTES: u64 = 8 << 30;
 /// The number of pairs after which timing stops for a candidate that cannot become an offer, and for a ratio that is
 /// known well enough.
 const LOOK: usize = 5 * BLOCK;
@@ -213,7 +212,7 @@ impl Case<'_> {
             }
             Ok(other) => Err(unexpected_reply(other)),
             Err(gone) if is_original => {
-                Err(Stop::Undecided(format!("the original fails when timed: {}", super::original::how(&gone))))
+                Err(Stop::Undecided(format!("the original fails when timed: {}", super::child_processes::how(&gone))))
             }
             Err(gone) => Err(gone.into()),
         }
@@ -404,18 +403,6 @@ fn is_sharp(pairs: &[(f64, f64)]) -> bool {
 /// How many of these calls to make on equal inputs. On a simulated device all of them take equally long.
 fn alike(calls: usize) -> usize {
     if is_simulated() { calls.min(2) } else { calls }
-}
-
-/// The number of calls in a block.
-fn block(results: &ExportedResults) -> usize {
-    // The process keeps the inputs of a few requests, and results are copied twice.
-    let each = results.rough_bytes() * 6;
-    usize::try_from(BLOCK_BYTES / each.max(1)).unwrap_or(BLOCK).clamp(1, BLOCK)
-}
-
-/// Bytes that the results of a block take.
-pub(super) fn block_bytes(results: &ExportedResults) -> u64 {
-    results.rough_bytes() * block(results) as u64
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use protocol::is_float;
 use protocol::runner::{ComparerRequest, Finite, FloatContents, Inputs};
 
 use super::baseline::{Ready, TrialBaseline};
-use super::judge::Case;
+use super::case::Case;
 use super::stop_reason::Stop;
 use super::trials::Trial;
 

@@ -4,9 +4,10 @@
 use protocol::runner::{Inputs, RunnerReply, RunnerRequest, Tuned};
 
 use super::baseline::Baseline;
-use super::bench::{Bench, lock, lock_first};
+use super::bench::Bench;
+use super::case::Case;
 use super::child_processes::RunnerProcess;
-use super::judge::Case;
+use super::locks::{lock, lock_first};
 use super::model::{Gpu, predict};
 use super::verdict::Counted;
 

@@ -11,10 +11,14 @@ use protocol::runner::{
 };
 use protocol::{SimulatedGpu, Workload, WorkloadSource};
 
-use super::baseline::Undecided;
-use super::bench::{Bench, lock, project};
+use super::bench::Bench;
 use super::child_processes::{LoadedFile, RunnerGone, RunnerProcess};
+use super::locks::lock;
+use super::project_folder::project;
 use super::stop_reason::STOPPED;
+use super::undecided::Undecided;
+use crate::child_processes::how;
+use crate::child_processes::last_line;
 
 /// How much earlier than candidates the original may begin to load. A device starts one process at a time, and all
 /// candidates wait for the original's results.
@@ -244,21 +248,4 @@ pub(super) fn add_chosen(chosen: &mut Vec<Tuned>, tuned: &[Tuned]) {
             chosen.push(one.clone());
         }
     }
-}
-
-/// The reason why a process has ended, as text.
-pub(super) fn how(gone: &RunnerGone) -> String {
-    match gone {
-        RunnerGone::Ended(how, output) if output.is_empty() => format!("the process {how}"),
-        RunnerGone::Ended(how, output) => format!("the process {how}; it printed last:\n{output}"),
-        RunnerGone::Lost(why) => why.clone(),
-        RunnerGone::Late(limit) => format!("no answer after {} s", limit.as_secs()),
-        RunnerGone::Unwanted => "it was stopped".to_owned(),
-        RunnerGone::Garbage => "what came through its pipe is no answer".to_owned(),
-    }
-}
-
-/// The last line of an error, which names the exception.
-pub(super) fn last_line(text: &str) -> &str {
-    text.trim_end().lines().last().unwrap_or_default()
 }

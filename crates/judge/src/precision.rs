@@ -8,12 +8,16 @@ use protocol::runner::{
     CallOutput, Coarse, ComparerReply, ComparerRequest, Difference, EntryCall, ExportedResults, Inputs, Leaf, LeafValue,
 };
 
-use super::baseline::{Baseline, Undecided};
-use super::bench::{Bench, lock};
+use super::baseline::Baseline;
+use super::bench::Bench;
 use super::double_precision::lifted;
+use super::locks::lock;
 use super::original::Original;
 use super::time_floor::width;
 use super::trials::Trial;
+use super::undecided::Undecided;
+use crate::precise_original::Finer;
+use crate::precise_original::PreciseOriginal;
 
 /// The types in which a run of the original may be more exact.
 pub(super) const WIDE: [&str; 2] = ["float64", "float32"];
@@ -27,31 +31,8 @@ const FLIPPED: u64 = 128;
 const SINGLES: usize = 8;
 /// The reason for trials on which the original itself is wrong.
 pub(super) const INEXACT: &str = "the original's results are not credible there";
-/// The reason for trials on which it is unknown whether original or candidate is wrong.
-pub(super) const NO_REFERENCE: &str = "there is no run at a higher precision that could tell how exact the original is";
 /// The time limit for runs in double precision, whose products can take long to compile.
 const LONGEST: Duration = Duration::from_secs(20);
-
-/// A run of the original at a higher precision.
-#[derive(Clone, Copy)]
-pub(super) struct Finer {
-    /// The type of its inputs.
-    pub(super) wide: &'static str,
-    /// The slot of its results.
-    pub(super) slot: u32,
-}
-
-/// The original with its arithmetic lifted to double precision, beside the original itself.
-#[derive(Clone, Default)]
-pub(super) enum PreciseOriginal {
-    /// It has not been looked for.
-    #[default]
-    Unknown,
-    /// It cannot be used, or is not needed.
-    None,
-    /// This file is used for runs at a higher precision.
-    Some(Arc<Original>),
-}
 
 impl Baseline {
     /// Runs the original, or its lifted file, at a higher precision.

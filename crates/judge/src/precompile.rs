@@ -7,16 +7,17 @@ use std::time::{Duration, Instant};
 use protocol::runner::{Fence, Inputs, RunnerReply, RunnerRequest, Tuned};
 use protocol::{Workload, is_simulated};
 
-use super::baseline::{Baseline, Undecided};
-use super::bench::{Bench, lock};
+use super::baseline::Baseline;
+use super::bench::Bench;
+use super::case::{Case, Task};
 use super::child_processes::RunnerProcess;
-use super::judge::{Case, Task};
+use super::locks::lock;
 use super::original::Original;
 use super::precision::WIDE;
 use super::stop_reason::{Stop, unexpected_reply};
+use super::undecided::Undecided;
+use crate::baseline::MOST;
 
-/// The most processes that compile an original while candidates wait for it.
-pub(super) const MOST: usize = 12;
 /// The most processes that compile an original while a search runs, whose candidates need the cores as well.
 pub(super) const MOST_MEANWHILE: usize = 4;
 /// The most further processes that compile one candidate, since other candidates compile at the same time.

@@ -2,10 +2,12 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::baseline::{Baseline, Undecided};
+use super::baseline::Baseline;
+use super::baseline::MOST;
 use super::bench::Bench;
-use super::judge::Task;
-use super::precompile::{MOST, MOST_MEANWHILE};
+use super::case::Task;
+use super::precompile::MOST_MEANWHILE;
+use super::undecided::Undecided;
 
 /// Sets a flag when it is dropped, however its scope is left.
 pub struct SetOnDrop<'a>(pub &'a AtomicBool);

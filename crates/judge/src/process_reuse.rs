@@ -11,44 +11,24 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use protocol::runner::Fence;
 use protocol::{Workload, WorkloadSource};
 
-use super::baseline::{Baseline, Undecided};
-use super::bench::{Bench, lock};
+use super::baseline::Baseline;
+use super::bench::Bench;
+use super::case::{Case, Task};
 use super::child_processes::RunnerProcess;
 use super::effort::Effort;
-use super::judge::{Case, Task};
-use super::semaphore::{AcquireResult, SemaphorePermit};
+use super::locks::lock;
+use super::semaphore::AcquireResult;
 use super::stop_reason::STOPPED;
+use super::undecided::Undecided;
 use super::verdict::Outcome;
+use crate::bench::IdleProcess;
+use crate::candidate_process::CandidateProcess;
 
 /// How long other starts wait for a file that loads. A file with many imports takes longer, but occupies the processors
 /// rather than the driver.
 const PATIENCE: Duration = Duration::from_secs(8);
-
-/// The process of a candidate.
-pub(super) struct CandidateProcess {
-    pub(super) runner: RunnerProcess,
-    pub(super) fence: Fence,
-    /// How many candidates the process has judged before.
-    pub(super) judged: usize,
-    /// Whether loading its file allocated device memory.
-    pub(super) takes_memory: bool,
-    /// Held while the process starts and loads its first file.
-    pub(super) starting: Option<SemaphorePermit>,
-}
-
-impl CandidateProcess {
-    fn end(self) {
-        drop(self.runner);
-        // Files that are still being written there are removed with the whole scratch folder in the end.
-        let _ = std::fs::remove_dir_all(self.fence.scratch);
-    }
-}
-
-/// A process that has judged candidates of an original and is free for another one.
-pub(super) type IdleProcess = (Arc<Baseline>, CandidateProcess);
 
 /// Whether a file may launch on several streams. A file that hides this gets its launches one after the other, which
 /// gains it nothing: the original always has all streams. Allocators for tensor descriptors receive a stream in any

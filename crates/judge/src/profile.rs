@@ -8,11 +8,12 @@ use std::time::Duration;
 use protocol::is_simulated;
 use protocol::runner::{ExitCause, IsolatedCall};
 
-use super::baseline::Undecided;
-use super::bench::{Bench, lock};
-use super::judge::Task;
+use super::bench::Bench;
+use super::case::Task;
+use super::child_processes::last_line;
+use super::locks::lock;
 use super::nvidia_tools::{ToolCommand, installed, text};
-use super::original::last_line;
+use super::undecided::Undecided;
 
 /// For tests: a program that replaces the profiler on a simulated device.
 const FAKE_ENV: &str = "WARPSMITH_FAKE_PROFILER";

@@ -5,20 +5,15 @@ use std::time::Duration;
 
 use protocol::runner::{CallOutput, ComparerReply, ComparerRequest, FloatContents};
 
-use super::baseline::{Baseline, Ready, TrialBaseline, Undecided};
-use super::bench::{Bench, lock};
-use super::precision::{Finer, INEXACT, NO_REFERENCE};
+use super::baseline::{Baseline, Ready, TrialBaseline};
+use super::bench::Bench;
+use super::locks::lock;
+use super::precise_original::NO_REFERENCE;
+use super::precision::INEXACT;
 use super::trials::Trial;
+use super::undecided::Undecided;
 use super::verdict::Reason;
-
-/// The slots of the original's runs on one trial.
-pub(super) struct ReferenceSlots {
-    pub(super) original: u32,
-    pub(super) reference: Option<Finer>,
-    pub(super) jittered: Vec<u32>,
-    /// The run on equal inputs with another memory layout.
-    pub(super) relocated: Option<u32>,
-}
+use crate::baseline::ReferenceSlots;
 
 impl Baseline {
     /// The results as a reference for candidates, or the reason why they are none.

@@ -16,10 +16,10 @@ use serde::{Deserialize, Serialize};
 use protocol::{PROTOCOL, RuntimeVersions, Workload, read_frame, write_frame};
 use runtime::python::ForkerError;
 
-use super::bench::lock;
+use super::case::Task;
 use super::effort::Effort;
 use super::evaluator::Evaluator;
-use super::judge::Task;
+use super::locks::lock;
 use super::remote_target::RemoteTarget;
 use super::stop_reason::STOPPED;
 use super::verdict::{Measured, Verdict};

@@ -9,87 +9,25 @@ use std::time::Duration;
 use protocol::is_simulated;
 use protocol::runner::{ExitCause, IsolatedCall};
 
-use super::baseline::{Baseline, Undecided};
-use super::bench::{Bench, lock, lock_first};
-use super::judge::{Case, Task};
-use super::nvidia_tools::{ToolCommand, ToolProcess, installed, text};
-use super::original::last_line;
+use super::baseline::Baseline;
+use super::bench::Bench;
+use super::case::{Case, Task};
+use super::child_processes::last_line;
+use super::locks::{lock, lock_first};
+use super::nvidia_tools::{ToolCommand, installed, text};
 use super::stop_reason::Stop;
+use super::tool_process::ToolProcess;
+use super::undecided::Undecided;
 use super::verdict::Reason;
+use crate::memory_checker::Tool;
+use crate::memory_checker::ToolReport;
 
 /// For tests: a program that replaces the checker on a simulated device.
 const FAKE_ENV: &str = "WARPSMITH_FAKE_SANITIZER";
-/// The time limit of one run where no budget is given.
-pub(super) const LIMIT: Duration = Duration::from_secs(60);
 /// The exit status of the checker when it has found errors.
 const FOUND: i32 = 77;
 /// The most errors that the checker prints.
 const PRINTED: &str = "100";
-
-/// The kinds of errors that the checker found, each with its first report; or why it did not finish.
-pub(super) type ToolReport = Result<BTreeMap<String, String>, String>;
-
-/// The tools of the checker that are run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Tool {
-    /// `memcheck`: accesses outside of allocated memory.
-    Memory,
-    /// `racecheck`: hazards in shared memory. Triton's own reductions contain some harmless ones, where several threads
-    /// write the same value.
-    Races,
-}
-
-impl Tool {
-    pub(super) const ALL: [Self; 2] = [Self::Memory, Self::Races];
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::Memory => "memcheck",
-            Self::Races => "racecheck",
-        }
-    }
-
-    /// The name in a verdict.
-    fn said(self) -> String {
-        format!("compute-sanitizer, {}", self.name())
-    }
-
-    /// Parses a report; `None` if it is incomplete.
-    fn read(self, report: &str) -> Option<BTreeMap<String, String>> {
-        let lines: Vec<&str> = report.lines().filter_map(|line| line.strip_prefix("=========")).collect();
-        let end = match self {
-            Self::Memory => " ERROR SUMMARY:",
-            Self::Races => " RACECHECK SUMMARY:",
-        };
-        if !lines.iter().any(|line| line.starts_with(end)) {
-            return None;
-        }
-        let mut found = BTreeMap::new();
-        for (at, line) in lines.iter().enumerate() {
-            if let Some(kind) = self.kind(line.trim_start()) {
-                let more: Vec<&str> = lines[at + 1..].iter().take(2).map(|line| line.trim()).collect();
-                found.entry(kind).or_insert_with(|| format!("{} {}", line.trim(), more.join(" ")).trim().to_owned());
-            }
-        }
-        Some(found)
-    }
-
-    /// The kind of the error whose report begins with this line.
-    fn kind(self, line: &str) -> Option<String> {
-        match self {
-            // `Invalid __global__ write of size 4 bytes`
-            Self::Memory if line.starts_with("Invalid __") || line.starts_with("Misaligned ") => {
-                Some(line.split(" of size").next().unwrap_or(line).to_owned())
-            }
-            Self::Races
-                if line.starts_with("Error: ") && (line.contains("Race reported") || line.contains("hazard")) =>
-            {
-                Some("hazards in shared memory".to_owned())
-            }
-            _ => None,
-        }
-    }
-}
 
 /// The path of `compute-sanitizer`, if it is installed.
 pub fn sanitizer(python: Option<&Path>) -> Option<PathBuf> {

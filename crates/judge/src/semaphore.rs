@@ -3,7 +3,7 @@
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::bench::lock;
+use super::locks::lock;
 
 /// A counting semaphore.
 pub(super) struct CountingSemaphore(Arc<Free>);

@@ -2,9 +2,9 @@
 
 use protocol::runner::{Difference, ExitCause, ExportedResults, LeafValue, PythonException, RunnerReply};
 
-use super::baseline::Undecided;
 use super::child_processes::RunnerGone;
-use super::original::how;
+use super::child_processes::how;
+use super::undecided::Undecided;
 use super::verdict::Reason;
 
 /// The reason of a cancelled judgement.

@@ -4,8 +4,8 @@
 use protocol::runner::{ComparerRequest, EntryCall, Tuned};
 
 use super::baseline::Ready;
-use super::bench::lock;
-use super::judge::Case;
+use super::case::Case;
+use super::locks::lock;
 use super::stop_reason::{Stop, in_trial};
 use super::trials::Trial;
 

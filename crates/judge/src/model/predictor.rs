@@ -11,15 +11,17 @@ use protocol::{CompiledLaunches, Workload};
 use runtime::python::ForkerError;
 
 use super::{CallPrediction, Gpu, predict};
-use crate::baseline::Undecided;
-use crate::bench::{Bench, lock, project};
+use crate::bench::Bench;
+use crate::case::Task;
 use crate::child_processes::RunnerProcess;
 use crate::direct_launch::of_candidate;
-use crate::judge::Task;
 use crate::limits::CandidateLimits;
+use crate::locks::lock;
 use crate::machine_code_cache::MachineCodeCache;
+use crate::project_folder::project;
 use crate::stop_reason::{Stop, unexpected_reply};
 use crate::trials::title;
+use crate::undecided::Undecided;
 use crate::verdict::{Check, Measured, Outcome, Reason, Verdict};
 
 /// The note on every predicted verdict.
