@@ -1,4 +1,4 @@
-//! Lists the patterns of the learned rules that are shipped, for `learned/mod.rs`.
+//! Lists the patterns of the learned rules that are shipped, for `learned.rs`.
 
 use std::path::{Path, PathBuf};
 use std::{env, fs};

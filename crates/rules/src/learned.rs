@@ -40,7 +40,7 @@ use super::diagnostic::Diagnostic;
 use super::selection::Selection;
 
 /// The memory file that ships with Warpsmith.
-const SHIPPED: &str = include_str!("../../../../config/skill-memory.toml");
+const SHIPPED: &str = include_str!("../../../config/skill-memory.toml");
 
 // `SHIPPED_PATTERNS`: names and texts of the files in `queries/learned`.
 include!(concat!(env!("OUT_DIR"), "/learned_patterns.rs"));

@@ -17,14 +17,14 @@ use crate::python::{BYTECODE, ScriptError, unpack_scripts};
 
 /// The Python files of the client with their texts; the first is the one to start.
 const SCRIPTS: &[(&str, &str)] = &[
-    ("warpsmith_pool.py", include_str!("client.py")),
-    ("warpsmith_pool_connection.py", include_str!("connection.py")),
-    ("warpsmith_pool_access.py", include_str!("access.py")),
-    ("warpsmith_pool_evaluations.py", include_str!("evaluations.py")),
-    ("warpsmith_pool_host.py", include_str!("host.py")),
-    ("warpsmith_pool_hosts.py", include_str!("hosts.py")),
-    ("warpsmith_pool_placement.py", include_str!("placement.py")),
-    ("warpsmith_pool_status.py", include_str!("status.py")),
+    ("warpsmith_pool.py", include_str!("pool/client.py")),
+    ("warpsmith_pool_connection.py", include_str!("pool/connection.py")),
+    ("warpsmith_pool_access.py", include_str!("pool/access.py")),
+    ("warpsmith_pool_evaluations.py", include_str!("pool/evaluations.py")),
+    ("warpsmith_pool_host.py", include_str!("pool/host.py")),
+    ("warpsmith_pool_hosts.py", include_str!("pool/hosts.py")),
+    ("warpsmith_pool_placement.py", include_str!("pool/placement.py")),
+    ("warpsmith_pool_status.py", include_str!("pool/status.py")),
     BYTECODE,
 ];
 
