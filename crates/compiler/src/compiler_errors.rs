@@ -102,7 +102,7 @@ impl Files<'_> {
 
 /// Converts an answer. `head` is the span of the kernel's name, which is used for errors without a better place.
 #[must_use]
-pub fn opinion(answer: &LoweringReply, files: Files<'_>, head: Span) -> Opinion {
+pub(crate) fn opinion(answer: &LoweringReply, files: Files<'_>, head: Span) -> Opinion {
     if answer.accepted {
         let place = |&(file, line, column, end, end_column, _): &(usize, u32, u32, u32, u32, Vec<String>)| {
             let (start, end) = (files.offset(file, line, column)?, files.offset(file, end, end_column)?);

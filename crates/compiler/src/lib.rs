@@ -18,7 +18,7 @@ mod standalone_file;
 mod survey;
 mod verdict;
 
-pub use compiler_errors::{CompilerError, Files, Opinion, RelatedLocation, opinion};
+pub use compiler_errors::{CompilerError, Files, Opinion, RelatedLocation};
 pub use extract::{Assumed, Extracted, extract};
 pub use inspection::{Inspection, InspectionError, Listing, StageSelection};
 pub use listing::{CompilerStage, Sources, annotated};
@@ -26,7 +26,7 @@ pub use process::{CompilerProcess, ProcessOutput, StartError};
 pub use question::{CompileQuestion, CompileTarget, PendingQuestion, QuestionResult};
 pub use service::{MessageSink, Service, ServiceEvent, ServiceStatus};
 pub use session::CompilerSession;
-pub use signatures::{Constant, Guess, GuessOrigin, Variant, Variants, certain_variants, guessed_variants, guesses};
+pub use signatures::{Constant, Guess, GuessOrigin, Variant, Variants, guesses};
 pub use standalone_file::{StandaloneFile, error_of};
 pub use survey::Survey;
 pub use verdict::said;

@@ -118,12 +118,6 @@ impl Service {
         self.go_on();
     }
 
-    /// Adds a request at the front of the queue.
-    pub fn ask_next(&mut self, request: LoweringRequest) {
-        self.waiting.push_front(request);
-        self.go_on();
-    }
-
     /// Whether no request is running or waiting.
     #[must_use]
     pub fn is_done(&self) -> bool {

@@ -18,7 +18,8 @@ use serde::Serialize;
 
 pub(super) use configs::usual_stages;
 pub use constant::Constant;
-pub use variants::{Variant, Variants, certain_variants, guessed_variants};
+pub use variants::{Variant, Variants};
+pub(crate) use variants::{certain_variants, guessed_variants};
 
 use model::analysis::types::dtype::Dtype;
 use model::kernel::ast::ExprKind;

@@ -99,7 +99,7 @@ impl Cursor {
 
     /// The call in whose argument the word is the first token, so that a keyword may be typed there.
     #[must_use]
-    pub fn fresh_argument(&self) -> Option<&Bracket> {
+    pub(crate) fn fresh_argument(&self) -> Option<&Bracket> {
         self.brackets.last().filter(|last| {
             last.kind == b'(' && last.callee.is_some() && last.tokens == 0 && !self.after_dot && !last.in_lambda
         })
@@ -108,7 +108,7 @@ impl Cursor {
 
 /// The byte offset where the statement around `cursor` ends, including the brackets that it opens.
 #[must_use]
-pub fn statement_end(text: &str, cursor: &Cursor) -> usize {
+pub(crate) fn statement_end(text: &str, cursor: &Cursor) -> usize {
     let mut scan = Scan::new(text, cursor.statement);
     scan.stops = true;
     scan.run(text.len());

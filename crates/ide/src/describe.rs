@@ -54,7 +54,7 @@ pub fn version(target: TritonTarget) -> String {
 
 /// A parameter as it is written, on one line.
 #[must_use]
-pub fn source_param(param: &Param, text: &str) -> String {
+pub(crate) fn source_param(param: &Param, text: &str) -> String {
     text[param.span.start..param.span.end].split_whitespace().collect::<Vec<_>>().join(" ")
 }
 

@@ -154,7 +154,7 @@ pub fn occurrences_at(source: &Source, module: &Module, offset: usize) -> Option
 
 /// All occurrences of `wanted` in the file, in order.
 #[must_use]
-pub fn occurrences(source: &Source, module: &Module, wanted: Symbol<'_>) -> Vec<Occurrence> {
+pub(crate) fn occurrences(source: &Source, module: &Module, wanted: Symbol<'_>) -> Vec<Occurrence> {
     let name = match wanted {
         Symbol::Local { name, .. } | Symbol::Kernel(name) | Symbol::Global(name) => name,
     };

@@ -186,7 +186,7 @@ impl Reason {
 
     /// Whether only the text can be the cause, as opposed to other programs on the machine, limits, packages or chance.
     #[must_use]
-    pub fn is_caused_by_source(self) -> bool {
+    pub(crate) fn is_caused_by_source(self) -> bool {
         match self {
             Self::Compile
             | Self::Output

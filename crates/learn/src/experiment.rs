@@ -96,7 +96,7 @@ impl CompileRate {
 impl Parsed {
     /// Whether a proven rule flags any kernel of this file.
     #[must_use]
-    pub fn is_refused_by(&self, memory: &LearnedRules, target: TritonTarget) -> bool {
+    pub(crate) fn is_refused_by(&self, memory: &LearnedRules, target: TritonTarget) -> bool {
         !flagging(memory, &self.context(target)).is_empty()
     }
 }

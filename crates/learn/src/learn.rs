@@ -72,7 +72,7 @@ impl LearnedPattern {
     /// Whether the pattern itself says what is wrong. A pattern that does not is disproved only where many kernels that
     /// compile are known; where there are few of them, it would survive by accident.
     #[must_use]
-    pub fn stands_alone(&self) -> bool {
+    pub(crate) fn stands_alone(&self) -> bool {
         let kind = self.shape.parts[0].kind.as_deref().unwrap_or_default();
         let mut conditions = self.shape.present().flat_map(|at| &self.shape.parts[at].conditions);
         let says_what = conditions.any(|condition| matches!(condition, NodeCondition::Holds { .. }));

@@ -159,7 +159,7 @@ impl Oracle {
     }
 
     /// As [`Self::parallel`], with a state that each thread creates for itself by `own`.
-    pub fn share_with<T: Sync, R: Send, S>(
+    pub(crate) fn share_with<T: Sync, R: Send, S>(
         &self,
         items: &[T],
         own: impl Fn() -> S + Sync,

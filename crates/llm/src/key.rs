@@ -106,7 +106,7 @@ impl ApiKey {
 
     /// `text` with all parts of the key hidden. Providers repeat keys in error messages, sometimes in part.
     #[must_use]
-    pub fn redact(&self, text: &str) -> String {
+    pub(crate) fn redact(&self, text: &str) -> String {
         let key: Vec<char> = self.secret().chars().collect();
         let text: Vec<char> = text.chars().collect();
         let mut out = String::with_capacity(text.len());

@@ -380,7 +380,7 @@ impl Module {
     /// Indices of the kernels of which the top level certainly binds one to `name`. There are several when it depends
     /// on conditions.
     #[must_use]
-    pub fn kernels_named(&self, name: &str) -> Vec<usize> {
+    pub(crate) fn kernels_named(&self, name: &str) -> Vec<usize> {
         let is_global = |kernel: &Kernel| kernel.name == name && (!kernel.nested || kernel.conditional);
         let found: Vec<usize> = (0..self.kernels.len()).filter(|&at| is_global(&self.kernels[at])).collect();
         let bindings = self.parts.iter().flat_map(|part| &part.bindings).filter(|(bound, _)| bound == name);

@@ -14,13 +14,13 @@ pub struct Selection {
 impl Selection {
     /// Whether `rule` runs. The longer match among `select` and `ignore` decides; on a tie, `ignore` does.
     #[must_use]
-    pub fn includes(&self, rule: &Declaration) -> bool {
+    pub(crate) fn includes(&self, rule: &Declaration) -> bool {
         self.includes_named(rule.code, rule.name)
     }
 
     /// Whether the rule with this code and name runs.
     #[must_use]
-    pub fn includes_named(&self, code: &str, name: &str) -> bool {
+    pub(crate) fn includes_named(&self, code: &str, name: &str) -> bool {
         let strength = |patterns: &[String]| {
             patterns.iter().filter(|pattern| matches(pattern, code, name)).map(|pattern| pattern.len()).max()
         };

@@ -25,14 +25,6 @@ impl Store {
         let ask = "SELECT EXISTS (SELECT 1 FROM consents WHERE key = ?1)";
         self.connection.query_row(ask, params![key], |row| row.get(0)).map_err(|source| self.error(source))
     }
-
-    /// Deletes all consents. Returns how many there were.
-    ///
-    /// # Errors
-    /// Returns an error when SQLite fails.
-    pub fn forget_consents(&mut self) -> Result<usize, StoreError> {
-        self.connection.execute("DELETE FROM consents", []).map_err(|source| self.error(source))
-    }
 }
 
 #[cfg(test)]
@@ -40,15 +32,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_agreed_to_is_known_and_can_be_forgotten() {
+    fn what_was_agreed_to_is_known() {
         let folder = tempfile::tempdir().unwrap();
         let mut store = Store::open(&folder.path().join("store.db")).unwrap();
         assert!(!store.has_agreed(&[1; 32]).unwrap());
         store.agree(&[1; 32]).unwrap();
         store.agree(&[1; 32]).unwrap();
-        let mut store = Store::open(&folder.path().join("store.db")).unwrap();
+        let store = Store::open(&folder.path().join("store.db")).unwrap();
         assert!(store.has_agreed(&[1; 32]).unwrap() && !store.has_agreed(&[2; 32]).unwrap());
-        assert_eq!(store.forget_consents().unwrap(), 1);
-        assert!(!store.has_agreed(&[1; 32]).unwrap());
     }
 }

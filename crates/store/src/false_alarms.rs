@@ -92,7 +92,7 @@ impl Store {
     ///
     /// # Errors
     /// Returns an error when SQLite fails; the file is then left in place.
-    pub fn import_false_alarms(&mut self, file: &Path) -> Result<(), StoreError> {
+    pub(crate) fn import_false_alarms(&mut self, file: &Path) -> Result<(), StoreError> {
         let Ok(bytes) = fs::read(file) else { return Ok(()) };
         let text = String::from_utf8_lossy(&bytes);
         let alarms: Vec<FalseAlarm> = text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();

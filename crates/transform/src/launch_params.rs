@@ -143,7 +143,7 @@ pub(super) fn knobs_of_config(kernel: &Kernel, config: &Config) -> Vec<Knob> {
 }
 
 /// The knobs of a launch that a comment describes; their numbers are in the comment.
-pub fn knobs_of_comment(kernel: &Kernel, numbers: &LaunchConstants) -> Vec<Knob> {
+pub(crate) fn knobs_of_comment(kernel: &Kernel, numbers: &LaunchConstants) -> Vec<Knob> {
     if kernel.autotune.is_some() {
         return Vec::new();
     }

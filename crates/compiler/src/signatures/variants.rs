@@ -62,7 +62,7 @@ impl<'a> Base<'a> {
 /// The variants of a kernel from written and recorded facts about its launches; empty without any. `stages` is the
 /// default of `num_stages` in `triton.Config`.
 #[must_use]
-pub fn certain_variants(module: &Module, kernel: &Kernel, text: &str, stages: i64) -> Variants {
+pub(crate) fn certain_variants(module: &Module, kernel: &Kernel, text: &str, stages: i64) -> Variants {
     let launch = Launching::of(kernel);
     let said = if kernel.has_error { Vec::new() } else { launch_evidence::said(module, &launch, text) };
     of_bases(module, &launch, said.into_iter().map(Base::of).collect(), stages)
@@ -70,7 +70,7 @@ pub fn certain_variants(module: &Module, kernel: &Kernel, text: &str, stages: i6
 
 /// The variants of a kernel whose other parameters are those of a guess.
 #[must_use]
-pub fn guessed_variants(module: &Module, kernel: &Kernel, guess: &Guess, stages: i64) -> Variants {
+pub(crate) fn guessed_variants(module: &Module, kernel: &Kernel, guess: &Guess, stages: i64) -> Variants {
     let launch = Launching::of(kernel);
     let typed = |(name, word): (&String, &String)| {
         (name.clone(), Given::Type(word.clone(), guess.aligned.iter().any(|aligned| aligned == name)))

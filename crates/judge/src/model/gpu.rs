@@ -57,7 +57,7 @@ impl Gpu {
 
     /// The GPU with the name that a driver reports.
     #[must_use]
-    pub fn of_device(name: &str) -> Option<Self> {
+    pub(crate) fn of_device(name: &str) -> Option<Self> {
         Self::all().find(|gpu| gpu.name == name)
     }
 

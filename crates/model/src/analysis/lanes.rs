@@ -161,7 +161,7 @@ impl<'a> LaneValue<'a> {
     /// The same for a product of matrices in which axis 0 of this value is summed: the lanes may not stay undefined
     /// when this value may be zero there.
     #[must_use]
-    pub fn keeps_undefined(&self, lanes: &Undefined<'a>) -> bool {
+    pub(crate) fn keeps_undefined(&self, lanes: &Undefined<'a>) -> bool {
         self.along(0, lanes.axes.len()) == Along::Same || self.undefined.iter().any(|own| own.axes[0])
     }
 

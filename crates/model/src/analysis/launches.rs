@@ -147,7 +147,7 @@ pub fn same(left: &Expr, right: &Expr) -> bool {
 
 /// Whether some launch passes the same expression for two parameters of `kernel`.
 #[must_use]
-pub fn passed_alike(module: &Module, kernel: &Kernel, left: &str, right: &str) -> bool {
+pub(crate) fn passed_alike(module: &Module, kernel: &Kernel, left: &str, right: &str) -> bool {
     module.launches_of(&kernel.name).any(|launch| match (passed(launch, kernel, left), passed(launch, kernel, right)) {
         (ArgumentSource::Argument(left), ArgumentSource::Argument(right)) => same(left, right),
         _ => false,

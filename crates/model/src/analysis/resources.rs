@@ -198,7 +198,7 @@ impl fmt::Display for Occupancy {
 
 /// A number of bytes as text: `12 bytes`, `48 KiB`.
 #[must_use]
-pub fn bytes_text(bytes: u32) -> String {
+pub(crate) fn bytes_text(bytes: u32) -> String {
     if bytes < 1024 {
         return format!("{bytes} bytes");
     }

@@ -32,7 +32,7 @@ impl Encoding {
 
     /// Byte offset of column `column` in `line`, clamped to the line's end; a column inside a character means its start.
     #[must_use]
-    pub fn byte_in_line(self, line: &str, column: usize) -> usize {
+    pub(crate) fn byte_in_line(self, line: &str, column: usize) -> usize {
         let mut seen = 0;
         for (byte, c) in line.char_indices() {
             if seen + self.char_len(c) > column {

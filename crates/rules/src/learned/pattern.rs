@@ -80,7 +80,7 @@ impl Pattern {
 
     /// Whether the pattern has a capture of this name.
     #[must_use]
-    pub fn has_capture(&self, name: &str) -> bool {
+    pub(crate) fn has_capture(&self, name: &str) -> bool {
         self.0.captures.iter().any(|known| known == name)
     }
 }

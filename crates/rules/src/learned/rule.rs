@@ -123,7 +123,7 @@ impl Releases {
 
     /// Whether the release in use rejects the reproducer. Where that release is not known, whether all releases do.
     #[must_use]
-    pub fn hold_for(&self, target: TritonTarget) -> bool {
+    pub(crate) fn hold_for(&self, target: TritonTarget) -> bool {
         match target.certainty {
             VersionCertainty::Known => self.cover(target.table.version),
             VersionCertainty::Assumed => Table::versions().iter().all(|version| self.cover(*version)),

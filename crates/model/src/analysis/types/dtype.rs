@@ -171,7 +171,7 @@ impl Dtype {
 
     /// Whether it is a float type of eight bits.
     #[must_use]
-    pub fn is_fp8(self) -> bool {
+    pub(crate) fn is_fp8(self) -> bool {
         self.is_float() && self.bits() == 8
     }
 
@@ -196,7 +196,7 @@ impl Dtype {
 
     /// The type that an integer constant gets at run time; `None` when no type can represent it.
     #[must_use]
-    pub fn of_int(value: i128) -> Option<Self> {
+    pub(crate) fn of_int(value: i128) -> Option<Self> {
         [Self::Int32, Self::UInt32, Self::Int64, Self::UInt64].into_iter().find(|number| {
             let (low, high) = number.bounds();
             low <= value && value <= high
@@ -205,7 +205,7 @@ impl Dtype {
 
     /// The type that a float constant gets at run time.
     #[must_use]
-    pub fn of_float(value: f64) -> Self {
+    pub(crate) fn of_float(value: f64) -> Self {
         let size = value.abs();
         let fits =
             size == 0.0 || !size.is_finite() || (f64::from(f32::MIN_POSITIVE)..=f64::from(f32::MAX)).contains(&size);
@@ -261,7 +261,7 @@ pub enum Mismatch {
 ///
 /// # Errors
 /// Returns an error when Triton does not define the operation for these types.
-pub fn computation(a: (Dtype, bool), b: (Dtype, bool), divides: bool) -> Result<Dtype, Mismatch> {
+pub(crate) fn computation(a: (Dtype, bool), b: (Dtype, bool), divides: bool) -> Result<Dtype, Mismatch> {
     let ((a, a_is_constant), (b, b_is_constant)) = (a, b);
     let half = |number| matches!(number, Dtype::Fp16 | Dtype::Bf16);
     if a_is_constant != b_is_constant {

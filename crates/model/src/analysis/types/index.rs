@@ -150,7 +150,7 @@ impl LaneFact {
 
     /// The same with axis `order[i]` at position `i`.
     #[must_use]
-    pub fn permuted(&self, order: &[usize]) -> Self {
+    pub(crate) fn permuted(&self, order: &[usize]) -> Self {
         match self {
             Self::Index(index) if index.axes.len() == order.len() => {
                 let axes = order.iter().filter_map(|&at| index.axes.get(at).cloned()).collect();

@@ -51,7 +51,7 @@ impl Poly {
 
     /// The polynomial of a compile-time value; `None` when it is not an integer.
     #[must_use]
-    pub fn of_constant(constant: &Const) -> Option<Self> {
+    pub(crate) fn of_constant(constant: &Const) -> Option<Self> {
         match constant {
             Const::Symbol(symbol) => Some(Self::of_symbol(symbol)),
             _ => constant.int().map(Self::number),

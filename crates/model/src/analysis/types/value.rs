@@ -73,7 +73,7 @@ impl RuntimeValue {
 
     /// The same tile with `about` as the knowledge about its lanes.
     #[must_use]
-    pub fn knowing(mut self, about: LaneFact) -> Self {
+    pub(crate) fn knowing(mut self, about: LaneFact) -> Self {
         self.about = about;
         self
     }
@@ -291,7 +291,7 @@ impl<'a> AbstractValue<'a> {
 
     /// The value as an operand: a parameter becomes a scalar.
     #[must_use]
-    pub fn scalarized(&self) -> Self {
+    pub(crate) fn scalarized(&self) -> Self {
         match self {
             Self::Opaque(about) => {
                 Self::Tile(RuntimeValue::new(LaneType::Unknown, Some(Shape::default())).knowing(about.clone()))
@@ -302,7 +302,7 @@ impl<'a> AbstractValue<'a> {
 
     /// Whether the two have the same type and, for compile-time values, the same value.
     #[must_use]
-    pub fn same_type(&self, other: &Self) -> bool {
+    pub(crate) fn same_type(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Tile(a), Self::Tile(b)) => a.element == b.element && a.shape == b.shape,
             _ => self == other,
@@ -321,7 +321,7 @@ impl<'a> AbstractValue<'a> {
 
     /// The value without references to the model: bound methods become unknown.
     #[must_use]
-    pub fn detached(&self) -> AbstractValue<'static> {
+    pub(crate) fn detached(&self) -> AbstractValue<'static> {
         match self {
             Self::Unknown | Self::Opaque(_) | Self::Method(..) => AbstractValue::Unknown,
             Self::Const(value) => AbstractValue::Const(value.clone()),
