@@ -68,7 +68,7 @@ impl FactAnchors {
         let known = self.known.as_ref()?;
         let mut moves = Vec::with_capacity(known.len());
         for (home, then) in known {
-            let now = home.span(module, kernel).filter(|now| now.end - now.start == then.end - then.start)?;
+            let now = home.span(module, kernel).filter(|now| length(*now) == length(*then))?;
             moves.push((*then, now.start.wrapping_sub(then.start).cast_signed()));
         }
         Some(SpanMoves(moves))
@@ -104,6 +104,17 @@ impl Home {
     }
 }
 
+/// The length of a span. It may begin before the file, where the kernel has moved up by more than what stands above it.
+fn length(span: Span) -> usize {
+    span.end.wrapping_sub(span.start)
+}
+
+/// Whether a span contains a place, where both may begin before the file.
+fn contains(span: Span, place: Span) -> bool {
+    let start = place.start.wrapping_sub(span.start);
+    start <= length(span) && length(place) <= length(span) - start
+}
+
 /// The item of an iterator that has one only.
 fn only<T>(mut all: impl Iterator<Item = T>) -> Option<T> {
     all.next().filter(|_| all.next().is_none())
@@ -118,7 +129,7 @@ impl SpanMoves {
 
     /// Moves one place.
     pub fn apply(&self, place: &mut Span) {
-        let by = self.0.iter().find(|(then, _)| then.contains(*place)).map_or(0, |(_, by)| *by);
+        let by = self.0.iter().find(|(then, _)| contains(*then, *place)).map_or(0, |(_, by)| *by);
         place.shift(by);
     }
 }
@@ -127,5 +138,31 @@ impl SpanMoves {
 impl ShiftSpans for FactAnchors {
     fn shift(&mut self, by: isize) {
         self.known.iter_mut().flatten().for_each(|(_, span)| span.shift(by));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::syntax::Source;
+
+    #[test]
+    fn what_stands_above_a_kernel_that_moves_up_is_found_again() {
+        let source = Source::parse("import triton\nSIZE = 100\n\n@triton.jit\ndef k(x):\n    return SIZE\n");
+        let module = Module::build(&source);
+        let (kernel, size) = (&module.kernels[0], module.globals[0].span);
+        let mut anchors = FactAnchors::new();
+        let (mut place, mut own) = (Span::new(size.start + 7, size.end), kernel.name_span);
+        anchors.add(&module, kernel, place);
+        anchors.add(&module, kernel, own);
+        // The kernel is moved up so far that the global, which stays, would begin before the file.
+        let by = -(size.start.cast_signed() + 3);
+        anchors.shift(by);
+        place.shift(by);
+        own.shift(by);
+        let moves = anchors.span_moves(&module, kernel).expect("both are there");
+        moves.apply(&mut place);
+        moves.apply(&mut own);
+        assert_eq!((place, own), (Span::new(size.start + 7, size.end), kernel.name_span));
     }
 }
