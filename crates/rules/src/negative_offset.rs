@@ -50,6 +50,26 @@ def run(x, y):
     differences[(triton.cdiv(n, 1024),)](x, y, n, BLOCK=1024)
 ```
 
+The first offset is 0, so this mask lets it through:
+
+```python
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def differences(x, y, n, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    before = tl.load(x + offsets - 1, mask=(offsets >= 0) & (offsets < n), other=0.0)
+    #        ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+    tl.store(y + offsets, before, mask=offsets < n)
+
+
+def run(x, y):
+    n = x.numel()
+    differences[(triton.cdiv(n, 1024),)](x, y, n, BLOCK=1024)
+```
+
 ## Good
 ```python
 import triton

@@ -116,3 +116,36 @@ fn holds_at(kernel: &Kernel, mask: &str, load: Span, reduction: Span) -> bool {
     });
     bound == 1 && same_loops && kernel.param(mask).is_none()
 }
+
+#[cfg(test)]
+mod tests {
+    use model::api::TritonTarget;
+    use model::kernel::Module;
+    use model::syntax::Source;
+
+    use crate::{RuleContext, Selection, check};
+
+    /// Whether the finding in a kernel with these statements between the load and the sum has a fix.
+    fn has_fix(between: &str) -> bool {
+        let text = format!(
+            "import triton\nimport triton.language as tl\n\n@triton.jit\ndef k(x, y, n, BLOCK: tl.constexpr):\n    \
+             cols = tl.arange(0, BLOCK)\n    mask = cols < n\n    v = tl.load(x + cols, mask=mask, other=0.0)\n    \
+             mean = tl.sum(v, axis=0) / n\n    d = v - mean\n{between}    tl.store(y, tl.sum(d * d, axis=0))\n\n\
+             def run(x, y, n):\n    k[(1,)](x, y, n, BLOCK=1024)\n"
+        );
+        let source = Source::parse(text.as_str());
+        let module = Module::build(&source);
+        let context = RuleContext::new(&source, &module, TritonTarget::newest());
+        let selection = Selection { select: vec!["M020".to_owned()], ignore: Vec::new() };
+        let found = check(&context, &selection);
+        assert_eq!(found.len(), 1, "{text}");
+        found[0].fix.is_some()
+    }
+
+    #[test]
+    fn a_mask_that_has_changed_since_the_load_is_not_used_to_mend() {
+        assert!(has_fix(""));
+        assert!(!has_fix("    mask &= cols > 0\n"));
+        assert!(!has_fix("    mask = cols > 0\n"));
+    }
+}

@@ -130,7 +130,7 @@ fn look(
             }
             None => {
                 let steps = |atom: &Atom| matches!(atom, Atom::Loop(_) | Atom::Other(_));
-                if index.poly.any(steps) || facts.lanes.get(lane as usize)?.start != Some(0) {
+                if index.poly.any(steps) {
                     return None;
                 }
                 let (condition, size) = bounded(facts, &index.poly, &Poly::atom(Atom::Lane(lane)))?;

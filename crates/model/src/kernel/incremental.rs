@@ -223,6 +223,16 @@ mod tests {
     }
 
     #[test]
+    fn a_caller_matters_to_all_that_it_reaches() {
+        let text = "import triton\n\n\n@triton.jit\ndef outer(x):\n    return middle(x)\n\n\n\
+                    @triton.jit\ndef middle(x):\n    return inner(x)\n\n\n@triton.jit\ndef inner(x):\n    return x\n\n\n\
+                    @triton.jit\ndef other(x):\n    return x\n";
+        let (mut document, state) = opened(text);
+        let state = edited(&mut document, state, &[5], "    x += 1\n");
+        assert_eq!(known(&state.1), [false, false, false, true]);
+    }
+
+    #[test]
     fn a_name_of_the_top_level_matters_to_those_that_reach_it() {
         let text = "import triton\n\n\nA = B\n\n\n@triton.jit\ndef a(x):\n    return x + A\n\n\n\
                     @triton.jit\ndef b(x):\n    return x + new\n\n\ndef run(x):\n    b[(C,)](x)\n\n\ndef pad():\n    pass\n";
