@@ -170,10 +170,7 @@ impl Case<'_> {
         if is_near || !self.effort.is_brief() {
             self.by_the_clock(original, &mut measured)?;
         }
-        let third = pairs.len() / 3;
-        let of = |part: &[(f64, f64)]| median(part.iter().map(|pair| pair.0));
-        let (first, last) = (of(&pairs[..third]), of(&pairs[pairs.len() - third..]));
-        measured.drift = if third > 0 && first > 0.0 { (last / first).max(first / last) } else { 1.0 };
+        measured.drift = drift(&pairs);
         measured.floor = time_floor::floor(needs, &level.ran.results, rate);
         measured.clocks = clocks.zip(super::devices::clock(&self.bench.uuid));
         measured.pairs = pairs;
@@ -394,6 +391,14 @@ fn is_hopeless(pairs: &[(f64, f64)]) -> bool {
     ratio(pairs, Z_999).is_some_and(|ratio| ratio.high < LEAST_SPEEDUP)
 }
 
+/// The factor, at least 1, by which the original's time has changed from the first third of the pairs to the last.
+fn drift(pairs: &[(f64, f64)]) -> f64 {
+    let third = pairs.len() / 3;
+    let of = |part: &[(f64, f64)]| median(part.iter().map(|pair| pair.0));
+    let (first, last) = (of(&pairs[..third]), of(&pairs[pairs.len() - third..]));
+    if third > 0 && first > 0.0 { (last / first).max(first / last) } else { 1.0 }
+}
+
 /// Whether further pairs would add little information. The width of the interval ends the timing, never the ratio, so
 /// this favours no candidate.
 fn is_sharp(pairs: &[(f64, f64)]) -> bool {
@@ -409,6 +414,14 @@ fn alike(calls: usize) -> usize {
 mod tests {
     use super::*;
     use base::rng::Rng;
+
+    #[test]
+    fn a_device_drifts_whether_it_becomes_slower_or_faster() {
+        let pairs = |times: [f64; 6]| times.map(|time| (time, 1.0));
+        assert_eq!(drift(&pairs([1.0, 1.0, 7.0, 9.0, 2.0, 2.0])), 2.0);
+        assert_eq!(drift(&pairs([2.0, 2.0, 7.0, 9.0, 1.0, 1.0])), 2.0);
+        assert_eq!(drift(&[]), 1.0);
+    }
 
     #[test]
     fn a_candidate_is_not_left_for_some_disturbed_pairs() {

@@ -91,6 +91,11 @@ impl Answer {
     }
 }
 
+/// Whether a speedup is greater than the greatest that was confirmed before.
+fn is_fastest(ratio: f64, confirmed: Option<f64>) -> bool {
+    confirmed.is_none_or(|before| before < ratio)
+}
+
 impl SearchRun<'_> {
     /// Judges one candidate on all calls and waits for the verdict.
     fn judge(&mut self, original: &Path, text: &str, effort: Effort) -> Result<Verdict, OptimizeError> {
@@ -130,7 +135,7 @@ impl SearchRun<'_> {
                     return Ok(best);
                 }
                 match self.confirm(original, candidate)? {
-                    Answer::Confirmed(speedup) if confirmed.is_none_or(|ratio| ratio < speedup.ratio) => {
+                    Answer::Confirmed(speedup) if is_fastest(speedup.ratio, confirmed) => {
                         best = Some(self.offer(candidate, speedup));
                     }
                     Answer::Refused(..) => refused.push(candidate.changed_names()),
@@ -276,6 +281,13 @@ impl SearchRun<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_fastest_of_the_confirmed_is_offered() {
+        assert!(is_fastest(1.2, None));
+        assert!(is_fastest(1.3, Some(1.2)));
+        assert!(!is_fastest(1.1, Some(1.2)));
+    }
 
     #[test]
     fn what_did_not_hold_is_no_reason_to_leave_others_untried() {

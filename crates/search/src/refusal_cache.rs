@@ -33,6 +33,11 @@ const TAUGHT: usize = 8;
 /// than it saves.
 const MOST_AROUND: u64 = 32 << 20;
 
+/// Whether a refusal that was found at `at` holds at `now`, both in milliseconds since 1970.
+fn still_holds(at: i64, now: i64) -> bool {
+    now - at < LASTS
+}
+
 /// The refusals of a workspace, for one original and its calls.
 pub(super) struct RefusalCache {
     /// `None` where nothing is to be stored.
@@ -92,7 +97,7 @@ impl RefusalCache {
         let found = found.inspect_err(|error| tracing::warn!(%error, "no refusals are known")).ok()??;
         // An entry of another release may not be readable.
         let CachedRefusal { reason, evidence, at } = serde_json::from_str(&found).ok()?;
-        (now_milliseconds() - at < LASTS).then_some((reason, evidence))
+        still_holds(at, now_milliseconds()).then_some((reason, evidence))
     }
 
     /// Stores a verdict, if it is a refusal that lasts.
@@ -205,6 +210,14 @@ mod tests {
     }
 
     /// A verdict holds as long as nothing that it depends on has changed.
+    #[test]
+    fn a_refusal_holds_for_a_month() {
+        const DAY: i64 = 24 * 3600 * 1000;
+        let now = now_milliseconds();
+        assert!(still_holds(now - 29 * DAY, now));
+        assert!(!still_holds(now - 31 * DAY, now));
+    }
+
     #[test]
     fn a_case_is_told_by_the_original_the_call_and_what_lies_around() {
         let folder = tempfile::tempdir().unwrap();

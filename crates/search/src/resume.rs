@@ -122,6 +122,11 @@ fn hash(workloads: &[Workload]) -> String {
     hasher.finalize().to_hex().to_string()
 }
 
+/// When a search would have begun that has spent so many seconds by now.
+fn begin_of(seconds: f64) -> Option<Instant> {
+    Instant::now().checked_sub(Duration::from_secs_f64(seconds))
+}
+
 impl SearchRun<'_> {
     /// Restores what the earlier part of the run has found. Candidates that were being judged then are judged
     /// first.
@@ -153,7 +158,7 @@ impl SearchRun<'_> {
             .into_iter()
             .map(|CandidateMade { id, text, .. }| super::propose::PendingCandidate { id, text })
             .collect();
-        self.started = Instant::now().checked_sub(Duration::from_secs_f64(earlier.seconds)).unwrap_or(self.started);
+        self.started = begin_of(earlier.seconds).unwrap_or(self.started);
         Ok(())
     }
 
@@ -227,5 +232,16 @@ impl SearchRun<'_> {
 
     pub(super) fn seconds(&self) -> f64 {
         self.started.elapsed().as_secs_f64()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_that_goes_on_has_spent_its_seconds() {
+        let spent = begin_of(40.0).expect("the machine runs longer").elapsed();
+        assert!((40.0..60.0).contains(&spent.as_secs_f64()), "{spent:?}");
     }
 }
