@@ -177,7 +177,7 @@ impl Owner {
         let id = self.compiler.last;
         if let (Some(request), Some(service)) = (what.request(id), &mut self.compiler.service) {
             service.ask([request]);
-            self.compiler.asked = Some(Asked { id, uri, what });
+            self.compiler.asked = Some(Asked { uri, what });
         }
     }
 
@@ -210,7 +210,7 @@ impl Owner {
     }
 
     fn answered(&mut self, answer: LoweringReply) {
-        let Some(Asked { uri, what, .. }) = self.compiler.asked.take_if(|asked| asked.id == answer.id) else { return };
+        let Some(Asked { uri, what }) = self.compiler.asked.take() else { return };
         let mut trial = match what {
             CompilerJob::Trial(trial) => trial,
             CompilerJob::Survey(survey) => return self.survey_answered(uri, survey, &answer),

@@ -42,7 +42,6 @@ pub(crate) struct CompilerQueue {
 
 /// A question under way.
 pub(crate) struct Asked {
-    pub(crate) id: u64,
     pub(crate) uri: lsp::Uri,
     pub(crate) what: CompilerJob,
 }

@@ -181,6 +181,16 @@ fn columns_of_tokens_are_in_the_clients_encoding() {
     assert_eq!(numbers[30..33], [1, column, 4], "the seventh token is `mask`, in bytes");
 }
 
+#[test]
+fn lengths_of_tokens_are_in_the_clients_encoding() {
+    let file = "import triton\nimport triton.language as tl\n\n\n@triton.jit\ndef k(größe):\n    tl.store(größe, 1)\n";
+    let mut client = Setup::new().start();
+    let document = client.open("a.py", file);
+    client.published(&document);
+    let expected = ["k: function declaration", "größe: parameter declaration pointer", "größe: parameter pointer"];
+    assert_eq!(tokens(&mut client, &document, None), expected);
+}
+
 fn hints(client: &mut Client, document: &Document) -> Vec<(String, Value)> {
     let end = document.position(document.text.len());
     let range = json!({ "start": { "line": 0, "character": 0 }, "end": end });

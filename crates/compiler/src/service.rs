@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::process::{CompilerProcess, ProcessOutput};
 use super::protocol::{CompilerMessage, LoweringReply, LoweringRequest};
@@ -56,13 +56,26 @@ pub struct Service {
     number: u64,
     status: ServiceStatus,
     waiting: VecDeque<LoweringRequest>,
-    asked: Option<(LoweringRequest, Instant)>,
+    asked: Option<RunningRequest>,
     /// The number of processes in a row that have ended.
     ended: u32,
     /// Whether a process of this interpreter was ever ready.
     is_fit: bool,
     /// Whether a call of [`Self::revive`] is pending.
     pauses: bool,
+}
+
+/// The request that the process works on.
+struct RunningRequest {
+    request: LoweringRequest,
+    /// Whether its answer is no longer wanted. The process may have answered before it hears of that.
+    is_withdrawn: bool,
+}
+
+impl RunningRequest {
+    fn new(request: LoweringRequest) -> Self {
+        Self { request, is_withdrawn: false }
+    }
 }
 
 impl Service {
@@ -109,11 +122,15 @@ impl Service {
         self.process.as_ref().map(CompilerProcess::id)
     }
 
-    /// Replaces the queue by these requests, in this order. Each request must have its own id.
+    /// Replaces the queue by these requests, in this order, and withdraws the request that is running. Each request must
+    /// have its own id.
     pub fn ask(&mut self, requests: impl IntoIterator<Item = LoweringRequest>) {
         self.waiting = requests.into_iter().collect();
-        if let (Some((asked, _)), Some(process)) = (&self.asked, &self.process) {
-            process.cancel(asked.id);
+        if let Some(asked) = &mut self.asked {
+            asked.is_withdrawn = true;
+            if let Some(process) = &self.process {
+                process.cancel(asked.request.id);
+            }
         }
         self.go_on();
     }
@@ -140,7 +157,7 @@ impl Service {
             && let (Some(request), Some(process)) = (self.waiting.pop_front(), &self.process)
         {
             process.ask(&request);
-            self.asked = Some((request, Instant::now()));
+            self.asked = Some(RunningRequest::new(request));
         }
     }
 
@@ -182,10 +199,11 @@ impl Service {
                 ServiceEvent::Status
             }
             ProcessOutput::Message(CompilerMessage::Answer(answer)) => {
-                let is_asked = self.asked.take_if(|(asked, _)| asked.id == answer.id).is_some();
+                let asked = self.asked.take_if(|asked| asked.request.id == answer.id);
+                let is_wanted = asked.is_some_and(|asked| !asked.is_withdrawn) && !answer.cancelled;
                 self.ended = 0;
                 self.go_on();
-                if is_asked && !answer.cancelled { ServiceEvent::Answered(answer) } else { ServiceEvent::Nothing }
+                if is_wanted { ServiceEvent::Answered(answer) } else { ServiceEvent::Nothing }
             }
             ProcessOutput::Ended => self.ended(),
         }
@@ -196,7 +214,7 @@ impl Service {
         if matches!(self.status, ServiceStatus::Unfit(_)) {
             return ServiceEvent::Nothing;
         }
-        let asked = self.asked.take().map(|(request, _)| request);
+        let asked = self.asked.take().filter(|asked| !asked.is_withdrawn).map(|asked| asked.request);
         self.ended += 1;
         self.status = ServiceStatus::Idle;
         if self.ended < TRIES {
@@ -269,6 +287,21 @@ mod tests {
     }
 
     #[test]
+    fn an_answer_that_crosses_its_withdrawal_counts_for_nothing() {
+        let mut service = service();
+        let answer = |id| {
+            let reply = LoweringReply { id, ..LoweringReply::default() };
+            ProcessOutput::Message(CompilerMessage::Answer(Box::new(reply)))
+        };
+        service.pauses = true;
+        service.asked = Some(RunningRequest::new(request(1)));
+        service.ask([request(2)]);
+        assert_eq!(service.handle_output(0, answer(1)), ServiceEvent::Nothing);
+        service.asked = Some(RunningRequest::new(request(2)));
+        assert!(matches!(service.handle_output(0, answer(2)), ServiceEvent::Answered(_)));
+    }
+
+    #[test]
     fn an_interpreter_that_was_never_ready_is_left_alone_and_another_is_not() {
         for is_fit in [false, true] {
             let mut service = service();
@@ -276,7 +309,7 @@ mod tests {
             for _ in 1..TRIES {
                 assert!(matches!(service.handle_output(0, ProcessOutput::Ended), ServiceEvent::Pause(_)));
             }
-            service.asked = Some((request(1), Instant::now()));
+            service.asked = Some(RunningRequest::new(request(1)));
             let outcome = service.handle_output(0, ProcessOutput::Ended);
             let is_blamed =
                 matches!(outcome, ServiceEvent::Answered(answer) if answer.id == 1 && answer.not_lowerable.is_some());
