@@ -154,7 +154,7 @@ class Forker:
         folders = {name: str(self.folder / name) for name in ("scratch", "kernels", "readable")}
         for path in folders.values():
             os.makedirs(path, exist_ok=True)
-        fence = dict(folders, readable=[folders["readable"]], memory=4 * GIB, device_memory=0, results=0, processes=32, output=64 << 20, token=TOKEN)
+        fence = dict(folders, readable=[folders["readable"]], memory=4 * GIB, device_memory=0, results=0, streams=True, processes=32, output=64 << 20, token=TOKEN)
         request = frame({"Spawn": {"id": self.next, "role": {role: fence} if role == "Runner" else role}})
         socket.send_fds(self.control, [request[:1]], [theirs.fileno()])
         self.control.sendall(request[1:])
