@@ -76,6 +76,7 @@ const REFUSED: &[(&str, &str, &str, Edit<'_>)] = &[
     ("sizes", "sizes", "12 → 13", ("triton.cdiv(columns, BLOCK))", "3)")),
     ("layout", "layout", "", ("x.stride(0), x.stride(1)", "columns, 1")),
     ("values", "values", "a few NaN", ("y = x * 2.0", "y = tl.where(x == x, x * 2.0, 0.0)")),
+    ("integers", "values", "small integers", ("y = x * 2.0", "odd = tl.sum(tl.where(mask & (x != tl.floor(x)), 1, 0))\n    most = tl.max(tl.where(mask, tl.abs(x), 0.0))\n    y = tl.where((odd == 0) & (most > 0.5) & (most < 100.0), x * 3.0, x * 2.0)")),
     ("torch_alone", "no-kernel", "no kernel", (LAUNCH, "    out = x + x\n")),
     ("decoy", "no-kernel", "replaced by nothing", (RETURN, "    return x * 2\n")),
     ("mostly_torch", "fallback", "aten::sin", (RETURN, "    torch.ones(5000).sin()\n    return out\n")),

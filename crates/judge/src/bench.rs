@@ -323,17 +323,12 @@ impl Bench {
         &self,
         ask: impl FnOnce(&mut ComparerProcess) -> Result<T, Undecided>,
     ) -> Result<T, Undecided> {
-        let mut comparer = lock(&self.comparer);
-        if comparer.as_mut().is_none_or(ComparerProcess::is_gone) {
+        let start = || {
             // The original's results were lost with the comparer.
             lock(&self.baselines).clear();
-            *comparer = Some(ComparerProcess::start(&self.forker, &self.shared_processes)?);
-            return Err(Undecided(RESTARTED.to_owned()));
-        }
-        match comparer.as_mut() {
-            Some(comparer) => ask(comparer),
-            None => Err(Undecided(RESTARTED.to_owned())),
-        }
+            Ok(ComparerProcess::start(&self.forker, &self.shared_processes)?)
+        };
+        ask_or_restart(&mut lock(&self.comparer), ComparerProcess::is_gone, start, ask)
     }
 
     /// A random number that candidates do not know.
@@ -403,6 +398,24 @@ impl Drop for Bench {
     }
 }
 
+/// Asks a process, or starts it again if it has ended. The new one is not asked: it numbers results from the beginning, so
+/// a number of the former one's may be that of other results there.
+fn ask_or_restart<P, T>(
+    process: &mut Option<P>,
+    is_gone: impl FnOnce(&mut P) -> bool,
+    start: impl FnOnce() -> Result<P, Undecided>,
+    ask: impl FnOnce(&mut P) -> Result<T, Undecided>,
+) -> Result<T, Undecided> {
+    if process.as_mut().is_none_or(is_gone) {
+        *process = Some(start()?);
+        return Err(Undecided(RESTARTED.to_owned()));
+    }
+    match process.as_mut() {
+        Some(process) => ask(process),
+        None => Err(Undecided(RESTARTED.to_owned())),
+    }
+}
+
 /// A guard: the device is held exclusively until it is dropped.
 pub(super) struct Exclusive<'a> {
     _bench: RwLockWriteGuard<'a, ()>,
@@ -435,4 +448,21 @@ fn random() -> [u8; 8] {
         bytes = now.map_or(1, |now| now.as_nanos() as u64).to_le_bytes();
     }
     bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_new_comparer_is_not_asked_what_the_former_one_was_to_be_asked() {
+        let mut process = Some("former");
+        let ask = |process: &mut Option<&'static str>, is_gone: bool| {
+            ask_or_restart(process, |_| is_gone, || Ok("new"), |asked| Ok(*asked)).map_err(|why| why.0)
+        };
+        assert_eq!(ask(&mut process, false), Ok("former"));
+        assert_eq!(ask(&mut process, true), Err(RESTARTED.to_owned()));
+        assert_eq!(ask(&mut process, false), Ok("new"));
+        assert_eq!(ask(&mut None, false), Err(RESTARTED.to_owned()));
+    }
 }

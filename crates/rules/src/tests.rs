@@ -312,6 +312,22 @@ fn a_comment_covers_a_finding_of_several_lines_at_either_end() {
     assert_eq!(file("", "  # warpsmith: ignore[L002]", ""), 1);
 }
 
+/// M003: a mask of rows and columns is not what an access along the columns alone lacks.
+#[test]
+fn an_access_along_one_axis_does_not_lack_a_mask_of_two() {
+    let found = |loaded: &str| {
+        let text = format!(
+            "import triton\nimport triton.language as tl\n\n\n@triton.jit\ndef k(b, y, m, n, BM: tl.constexpr, BN: tl.constexpr):\n    \
+             rows = tl.program_id(0) * BM + tl.arange(0, BM)\n    cols = tl.arange(0, BN)\n    mask = (rows[:, None] < m) & (cols[None, :] \
+             < n)\n    v = {loaded}\n    tl.store(y + rows[:, None] * n + cols[None, :], v, mask=rows[:, None] < m)\n\n\ndef run(b, y, m, \
+             n):\n    k[(triton.cdiv(m, 16),)](b, y, m, n, BM=16, BN=64)\n"
+        );
+        messages(&text, "M003").len()
+    };
+    assert_eq!(found("tl.load(b + cols)[None, :]"), 0);
+    assert_eq!(found("tl.load(b + rows[:, None] * n + cols[None, :])"), 1);
+}
+
 #[test]
 fn selections_take_codes_prefixes_and_names() {
     let codes = |select: &[&str], ignore: &[&str]| {
