@@ -5,8 +5,7 @@
 use protocol::runner::{EntryCall, RunnerReply, RunnerRequest, Tuned};
 
 use super::case::Case;
-use super::child_processes::RunnerProcess;
-use super::child_processes::how;
+use super::child_processes::{RunnerProcess, how};
 use super::claim::{Claim, LEAST_SPEEDUP};
 use super::locks::lock;
 use super::stop_reason::Stop;

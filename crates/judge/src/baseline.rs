@@ -12,15 +12,13 @@ use super::devices::memory;
 use super::large_call::Large;
 use super::locks::{lock, lock_first};
 use super::machine_code_cache::MachineCodeCache;
+use super::memory_checker::{Tool, ToolReport};
 use super::original::Original;
-use super::precise_original::{NO_REFERENCE, PreciseOriginal};
+use super::precise_original::{Finer, NO_REFERENCE, PreciseOriginal};
 use super::timed_block::block_bytes;
-use crate::memory_checker::ToolReport;
-use crate::precise_original::Finer;
-use crate::undecided::Undecided;
+use super::undecided::Undecided;
 
 use super::call_needs::Needs;
-use super::memory_checker::Tool;
 use super::trials::{Trial, trials};
 use super::verdict::{Counted, Reason};
 

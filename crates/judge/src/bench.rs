@@ -14,18 +14,14 @@ use runtime::python::{ComputeDevice, Forker, ForkerError, cache_folder, state_fo
 
 use super::baseline::Baseline;
 use super::busy_time::{BusyGuard, BusyTime};
-use super::child_processes::{ComparerProcess, DeviceProcesses};
+use super::candidate_process::CandidateProcess;
+use super::child_processes::{ComparerProcess, DeviceProcesses, RESTARTED};
 use super::devices::predicted;
-use super::limits::CandidateLimits;
+use super::limits::{CandidateLimits, SHARE};
+use super::locks::{Held, holds_device, lock};
 use super::model::Gpu;
 use super::tool_process::ToolProcess;
 use super::undecided::Undecided;
-use crate::candidate_process::CandidateProcess;
-use crate::child_processes::RESTARTED;
-use crate::limits::SHARE;
-use crate::locks::Held;
-use crate::locks::holds_device;
-use crate::locks::lock;
 
 use super::semaphore::{CountingSemaphore, SemaphorePermit};
 use super::verdict::Verdict;

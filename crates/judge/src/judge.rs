@@ -14,8 +14,8 @@ use super::autotune_alternatives::is_offer;
 use super::baseline::Ready;
 use super::bench::{Bench, DeviceGuard, Shared};
 use super::candidate_notes::notes;
-use super::child_processes::ComparerProcess;
-use super::child_processes::RESTARTED;
+use super::case::{Case, Spent, Task};
+use super::child_processes::{ComparerProcess, RESTARTED};
 use super::effort::Effort;
 use super::measure::is_contender;
 use super::original::{add_chosen, with_chosen};
@@ -26,9 +26,6 @@ use super::stop_reason::{Stop, refuse, unexpected_reply};
 use super::trials::{Trial, means_nan, title};
 use super::undecided::Undecided;
 use super::verdict::{Check, Measured, Outcome, Reason, Verdict};
-use crate::case::Case;
-use crate::case::Spent;
-use crate::case::Task;
 
 /// Parts of the error messages that fake tensors, which compiling ahead uses, cause in later calls.
 const HOLLOW: &[&str] = &["Fake", "fake", "meta tensor", "no memory", "python storage"];

@@ -13,13 +13,13 @@ use super::baseline::{Baseline, Ready, TrialBaseline};
 use super::bench::Bench;
 use super::case::Case;
 use super::devices::memory;
+use super::large_call::Large;
 use super::limits::SHARE;
 use super::locks::lock_first;
 use super::stop_reason::{Stop, in_trial};
 use super::time_floor::width;
 use super::undecided::Undecided;
 use super::verdict::Reason;
-use crate::large_call::Large;
 
 /// The number of elements that signed 32-bit integers can count.
 const COUNTABLE: i64 = 1 << 31;

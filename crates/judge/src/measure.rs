@@ -15,10 +15,9 @@ use super::locks::lock;
 use super::statistics::{Z_95, Z_999, median, ratio};
 use super::stop_reason::{Stop, unexpected_reply};
 use super::time_floor;
+use super::timed_block::{BLOCK, block};
 use super::timing_sanity::possible;
 use super::verdict::{Measured, Reason};
-use crate::timed_block::BLOCK;
-use crate::timed_block::block;
 
 /// The number of pairs after which timing stops for a candidate that cannot become an offer, and for a ratio that is
 /// known well enough.

@@ -8,10 +8,8 @@ use runtime::python::module_call;
 use super::baseline::Baseline;
 use super::bench::Bench;
 use super::project_folder::project;
+use super::tool_process::{CALL, REPORT, ToolProcess};
 use super::undecided::Undecided;
-use crate::tool_process::CALL;
-use crate::tool_process::REPORT;
-use crate::tool_process::ToolProcess;
 
 /// A path as a word of a command.
 pub(super) fn text(path: &Path) -> String {

@@ -12,13 +12,11 @@ use protocol::runner::{
 use protocol::{SimulatedGpu, Workload, WorkloadSource};
 
 use super::bench::Bench;
-use super::child_processes::{LoadedFile, RunnerGone, RunnerProcess};
+use super::child_processes::{LoadedFile, RunnerGone, RunnerProcess, how, last_line};
 use super::locks::lock;
 use super::project_folder::project;
 use super::stop_reason::STOPPED;
 use super::undecided::Undecided;
-use crate::child_processes::how;
-use crate::child_processes::last_line;
 
 /// How much earlier than candidates the original may begin to load. A device starts one process at a time, and all
 /// candidates wait for the original's results.

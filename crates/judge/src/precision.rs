@@ -13,11 +13,10 @@ use super::bench::Bench;
 use super::double_precision::lifted;
 use super::locks::lock;
 use super::original::Original;
+use super::precise_original::{Finer, PreciseOriginal};
 use super::time_floor::width;
 use super::trials::Trial;
 use super::undecided::Undecided;
-use crate::precise_original::Finer;
-use crate::precise_original::PreciseOriginal;
 
 /// The types in which a run of the original may be more exact.
 pub(super) const WIDE: [&str; 2] = ["float64", "float32"];

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use protocol::runner::{Fence, Inputs, RunnerReply, RunnerRequest, Tuned};
 use protocol::{Workload, is_simulated};
 
-use super::baseline::Baseline;
+use super::baseline::{Baseline, MOST};
 use super::bench::Bench;
 use super::case::{Case, Task};
 use super::child_processes::RunnerProcess;
@@ -16,7 +16,6 @@ use super::original::Original;
 use super::precision::WIDE;
 use super::stop_reason::{Stop, unexpected_reply};
 use super::undecided::Undecided;
-use crate::baseline::MOST;
 
 /// The most processes that compile an original while a search runs, whose candidates need the cores as well.
 pub(super) const MOST_MEANWHILE: usize = 4;

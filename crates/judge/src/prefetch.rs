@@ -2,8 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::baseline::Baseline;
-use super::baseline::MOST;
+use super::baseline::{Baseline, MOST};
 use super::bench::Bench;
 use super::case::Task;
 use super::precompile::MOST_MEANWHILE;

@@ -14,7 +14,8 @@ use std::time::Duration;
 use protocol::{Workload, WorkloadSource};
 
 use super::baseline::Baseline;
-use super::bench::Bench;
+use super::bench::{Bench, IdleProcess};
+use super::candidate_process::CandidateProcess;
 use super::case::{Case, Task};
 use super::child_processes::RunnerProcess;
 use super::effort::Effort;
@@ -23,8 +24,6 @@ use super::semaphore::AcquireResult;
 use super::stop_reason::STOPPED;
 use super::undecided::Undecided;
 use super::verdict::Outcome;
-use crate::bench::IdleProcess;
-use crate::candidate_process::CandidateProcess;
 
 /// How long other starts wait for a file that loads. A file with many imports takes longer, but occupies the processors
 /// rather than the driver.

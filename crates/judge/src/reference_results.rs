@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use protocol::runner::{CallOutput, ComparerReply, ComparerRequest, FloatContents};
 
-use super::baseline::{Baseline, Ready, TrialBaseline};
+use super::baseline::{Baseline, Ready, ReferenceSlots, TrialBaseline};
 use super::bench::Bench;
 use super::locks::lock;
 use super::precise_original::NO_REFERENCE;
@@ -13,7 +13,6 @@ use super::precision::INEXACT;
 use super::trials::Trial;
 use super::undecided::Undecided;
 use super::verdict::Reason;
-use crate::baseline::ReferenceSlots;
 
 impl Baseline {
     /// The results as a reference for candidates, or the reason why they are none.

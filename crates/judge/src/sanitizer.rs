@@ -14,13 +14,12 @@ use super::bench::Bench;
 use super::case::{Case, Task};
 use super::child_processes::last_line;
 use super::locks::{lock, lock_first};
+use super::memory_checker::{Tool, ToolReport};
 use super::nvidia_tools::{ToolCommand, installed, text};
 use super::stop_reason::Stop;
 use super::tool_process::ToolProcess;
 use super::undecided::Undecided;
 use super::verdict::Reason;
-use crate::memory_checker::Tool;
-use crate::memory_checker::ToolReport;
 
 /// For tests: a program that replaces the checker on a simulated device.
 const FAKE_ENV: &str = "WARPSMITH_FAKE_SANITIZER";

@@ -2,8 +2,7 @@
 
 use protocol::runner::{Difference, ExitCause, ExportedResults, LeafValue, PythonException, RunnerReply};
 
-use super::child_processes::RunnerGone;
-use super::child_processes::how;
+use super::child_processes::{RunnerGone, how};
 use super::undecided::Undecided;
 use super::verdict::Reason;
 

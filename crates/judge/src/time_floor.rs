@@ -7,11 +7,11 @@ use protocol::runner::{ExportedResults, LeafValue, MemoryProbe};
 
 use super::baseline::Baseline;
 use super::bench::Bench;
+use super::call_needs::Needs;
 use super::devices::{DeviceMemory, memory};
 use super::locks::lock_first;
 use super::undecided::Undecided;
 use super::verdict::Floor;
-use crate::call_needs::Needs;
 
 /// How many parts of an argument receive other contents, for each of two calls.
 const PARTS: usize = 32;

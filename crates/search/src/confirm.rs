@@ -12,13 +12,12 @@ use transform::one_configuration::with_the_others;
 use workload::last_lines;
 
 use super::journal::{ConfirmationMade, JournalEntry};
-use super::outcome::failed;
+use super::outcome::{Offer, OptimizeError, SearchOutcome, failed};
 use super::propose::SearchState;
 use super::remeasure::judge;
 use super::run::{ROUGH_PAIRS, SearchRun};
+use super::speedup::Speedup;
 use super::tree::CandidateId;
-use crate::outcome::{Offer, OptimizeError, SearchOutcome};
-use crate::speedup::Speedup;
 
 /// Timing pairs of the confirming measurement, beyond the rough ones.
 const CONFIRM_PAIRS: usize = 188;

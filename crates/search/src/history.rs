@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use super::journal::{JournalEntry, RunStarted, path, runs};
-use crate::request::OptimizeScope;
+use super::request::OptimizeScope;
 
 /// Number of runs that are read, the latest ones.
 const MOST: usize = 20;

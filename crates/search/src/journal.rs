@@ -17,9 +17,9 @@ use workload::state_folder;
 use super::call_measurements::CallMeasurements;
 use super::model_costs::ModelCosts;
 use super::operators::transcript;
+use super::request::OptimizeScope;
 use super::speedup::Speedup;
 use super::tree::{CandidateId, CandidateResult};
-use crate::request::OptimizeScope;
 
 /// Number of runs that are kept per workspace.
 const KEPT: usize = 50;

@@ -16,9 +16,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
+use super::observer::Observer;
+use super::request::{SearchAction, SearchRequest};
 use super::tree::CandidateId;
-use crate::observer::Observer;
-use crate::request::{SearchAction, SearchRequest};
 use config::{ModelSettings, Provider};
 use excerpt::{Excerpt, Hidden};
 pub(crate) use llm::prompt::{Attempt, Operator, Pooled, Templates};

@@ -9,10 +9,9 @@ use protocol::{Workload, WorkloadSource};
 use workload::{CallQuery, CallRecorder, CallSubject, NoCallReason, reaches, workloads_of_comments};
 
 use super::external_uses::external_uses;
-use super::outcome::failed;
-use crate::observer::{Observer, Progress};
-use crate::outcome::OptimizeError;
-use crate::request::{OptimizeScope, SearchRequest};
+use super::observer::{Observer, Progress};
+use super::outcome::{OptimizeError, failed};
+use super::request::{OptimizeScope, SearchRequest};
 
 /// The kernels to optimize and their calls.
 pub(super) struct SearchTarget {

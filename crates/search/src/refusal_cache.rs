@@ -21,7 +21,7 @@ use store::Store;
 use workload::recorded_launch;
 
 use super::external_uses::other_files;
-use crate::request::SearchRequest;
+use super::request::SearchRequest;
 
 /// Milliseconds after which a refusal expires, because packages outside of the workspace are not part of its key.
 const LASTS: i64 = 30 * 24 * 3600 * 1000;

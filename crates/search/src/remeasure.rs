@@ -10,13 +10,12 @@ use model::syntax::{self, normal_form};
 use workload::last_lines;
 
 use super::journal::{JournalEntry, read};
-use super::outcome::failed;
+use super::observer::{Observer, Progress};
+use super::outcome::{OptimizeError, SearchOutcome, failed};
 use super::prepare::{select_kernels, target};
+use super::request::SearchRequest;
 use super::search_queue::wait_in_queue;
-use crate::observer::{Observer, Progress};
-use crate::outcome::{OptimizeError, SearchOutcome};
-use crate::request::SearchRequest;
-use crate::speedup::Speedup;
+use super::speedup::Speedup;
 
 /// Timing pairs, as many as before an offer.
 const PAIRS: usize = 188;

@@ -24,9 +24,9 @@ use super::journal::{
     read,
 };
 use super::model_costs::ModelCosts;
+use super::request::OptimizeScope;
 use super::speedup::Speedup;
 use super::tree::CandidateResult;
-use crate::request::OptimizeScope;
 
 pub use detail::{CallTimes, Detail};
 

@@ -10,15 +10,14 @@ use model::syntax::normal_form;
 use protocol::{RuntimeVersions, Workload};
 
 use super::journal::{CandidateJudged, CandidateMade, Journal, JournalEntry, RunEnded, RunStarted, read};
-use super::outcome::failed;
+use super::outcome::{OptimizeError, SearchOutcome, failed};
 use super::prepare::SearchTarget;
 use super::propose::SearchState;
+use super::report::Report;
+use super::request::{OptimizeScope, SearchAction, SearchRequest};
 use super::run::SearchRun;
 use super::speedup::{has_same_code, on_calls};
 use super::tree::{CandidateId, CandidateResult};
-use crate::outcome::{OptimizeError, SearchOutcome};
-use crate::report::Report;
-use crate::request::{OptimizeScope, SearchAction, SearchRequest};
 
 /// Characters of evidence that are written to the journal.
 const EVIDENCE: usize = 600;

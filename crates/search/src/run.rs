@@ -20,20 +20,20 @@ use workload::numbers_of_comment;
 
 use super::idle_wait::IdleWait;
 use super::journal::{Journal, JournalEntry};
+use super::observer::{Observer, Progress};
 use super::operators::{CandidateReply, ModelScheduler, Operators};
+use super::outcome::{OptimizeError, SearchOutcome, failed};
 use super::prepare::{SearchTarget, select_kernels, target};
 use super::propose::{PendingCandidate, SearchState};
 use super::refusal_cache::RefusalCache;
+use super::report::{Report, ReportChange};
+use super::request::SearchRequest;
 use super::resume::{EarlierPart, ResumedCandidate};
 use super::search_lessons::SearchLessons;
 use super::search_queue::wait_in_queue;
 use super::search_space::SearchSpace;
 use super::stragglers::StragglerDetector;
 use super::tree::{CandidateId, CandidateResult};
-use crate::observer::{Observer, Progress};
-use crate::outcome::{OptimizeError, SearchOutcome, failed};
-use crate::report::{Report, ReportChange};
-use crate::request::SearchRequest;
 
 /// Share of the budget after which candidates that are still being judged are abandoned.
 const ABANDON_SHARE: f64 = 0.8;

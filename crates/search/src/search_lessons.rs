@@ -12,8 +12,8 @@ use model::kernel::{Kernel, Module};
 use runtime::python::state_folder;
 use store::{Lesson, Store, StoreError};
 
+use super::request::SearchRequest;
 use super::speedup::floor_share;
-use crate::request::SearchRequest;
 
 /// Share of the memory's bandwidth from which on the memory bounds a kernel.
 const MEMORY_BOUND: f64 = 0.5;

@@ -13,15 +13,15 @@ use model::syntax::Span;
 use protocol::{ArgumentValue, LaunchRecord, WorkloadSource};
 use rules::Edit;
 
+use super::candidate::Change;
 use super::names::in_expr;
+use super::proposal::Proposal;
+use super::skill::Skill;
+use super::step::StepSize;
+use super::subject::Subject;
 use super::subject_launch::{only_launch, passed};
+use super::words::indent_of;
 use super::written::{bindings, only_value, word_count};
-use crate::candidate::Change;
-use crate::proposal::Proposal;
-use crate::skill::Skill;
-use crate::step::StepSize;
-use crate::subject::Subject;
-use crate::words::indent_of;
 
 use grid::TiledGrid;
 use neighbours::neighbours;

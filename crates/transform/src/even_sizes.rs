@@ -9,13 +9,13 @@ use model::syntax::Span;
 use protocol::{ArgumentValue, LaunchRecord};
 use rules::Edit;
 
+use super::candidate::Change;
 use super::heuristic;
-use crate::candidate::Change;
-use crate::proposal::Proposal;
-use crate::skill::Skill;
-use crate::step::StepSize;
-use crate::subject::Subject;
-use crate::words::fresh;
+use super::proposal::Proposal;
+use super::skill::Skill;
+use super::step::StepSize;
+use super::subject::Subject;
+use super::words::fresh;
 
 use proof::{Even, EvenSizesProof};
 

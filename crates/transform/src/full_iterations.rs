@@ -8,14 +8,14 @@ use model::kernel::ast::{Call, Expr, Stmt, StmtKind, walk_statements};
 use model::syntax::Span;
 use rules::{Edit, apply_edits};
 
+use super::candidate::Change;
 use super::lines::line_start;
 use super::names::{bound_in, in_expr, uses};
-use crate::candidate::Change;
-use crate::proposal::Proposal;
-use crate::skill::Skill;
-use crate::step::StepSize;
-use crate::subject::Subject;
-use crate::words::{fresh, indent_of};
+use super::proposal::Proposal;
+use super::skill::Skill;
+use super::step::StepSize;
+use super::subject::Subject;
+use super::words::{fresh, indent_of};
 
 use masks::Masks;
 use proof::Rounds;

@@ -20,13 +20,13 @@ use model::kernel::ast::Stmt;
 use model::syntax::Span;
 use rules::{Edit, apply_edits};
 
+use super::candidate::Change;
 use super::lines::{line_end, lines_of};
-use crate::candidate::Change;
-use crate::proposal::Proposal;
-use crate::skill::Skill;
-use crate::step::StepSize;
-use crate::subject::Subject;
-use crate::words::{fresh, has_word, indent_of};
+use super::proposal::Proposal;
+use super::skill::Skill;
+use super::step::StepSize;
+use super::subject::Subject;
+use super::words::{fresh, has_word, indent_of};
 
 use launch::Called;
 use pair::{Pair, pairs};

@@ -6,14 +6,14 @@ use model::kernel::ast::{Call, Expr, ExprKind, Stmt, StmtKind, walk_statements};
 use model::syntax::Span;
 use rules::Edit;
 
+use super::candidate::Change;
+use super::proposal::Proposal;
+use super::skill::Skill;
+use super::statements::first_statement;
+use super::step::StepSize;
+use super::subject::Subject;
+use super::words::{fresh, indent_of};
 use super::written::assigned;
-use crate::candidate::Change;
-use crate::proposal::Proposal;
-use crate::skill::Skill;
-use crate::statements::first_statement;
-use crate::step::StepSize;
-use crate::subject::Subject;
-use crate::words::{fresh, indent_of};
 
 /// So many rows of programs make a group.
 const GROUPS: [i64; 3] = [4, 8, 16];

@@ -9,8 +9,8 @@ use super::conditional_tile::choice;
 use super::grid_tiles::is_free;
 use super::launched::passed_for;
 use super::unmasked;
+use super::words::{fresh, indent_of};
 use super::written::{bindings, grid_of, is_settled, is_steady};
-use crate::words::{fresh, indent_of};
 
 /// What a tile must divide to be taken, and what is taken where it does not.
 #[derive(Clone, Debug, PartialEq)]

@@ -5,16 +5,16 @@ use model::kernel::ast::{Expr, Stmt, StmtKind, walk_statements};
 use model::syntax::Span;
 use rules::Edit;
 
+use super::candidate::Change;
 use super::lines::{line_start, lines_with_comments};
 use super::loads::{Loaded, loaded, written};
 use super::names::{bound_by, in_expr};
+use super::proposal::Proposal;
+use super::skill::Skill;
+use super::step::StepSize;
+use super::subject::Subject;
+use super::words::indent_of;
 use super::written::bindings;
-use crate::candidate::Change;
-use crate::proposal::Proposal;
-use crate::skill::Skill;
-use crate::step::StepSize;
-use crate::subject::Subject;
-use crate::words::indent_of;
 
 /// Puts what a loop loads in each round, at the same place and with the same mask, before the loop, with what that is computed from.
 /// Triton leaves such loads where they stand, since it does not know that nothing is written there.

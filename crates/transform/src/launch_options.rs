@@ -3,10 +3,10 @@
 use base::rng::Rng;
 
 use super::launch_params::Knob;
-use crate::proposal::Proposal;
-use crate::skill::Skill;
-use crate::step::StepSize;
-use crate::subject::Subject;
+use super::proposal::Proposal;
+use super::skill::Skill;
+use super::step::StepSize;
+use super::subject::Subject;
 
 /// Turns `num_warps` or `num_stages`, which are written where the launch leaves them out.
 pub(super) struct LaunchOptions;

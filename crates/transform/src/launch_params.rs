@@ -9,13 +9,13 @@ use model::syntax::Span;
 use rules::Edit;
 use workload::LaunchConstants;
 
+use super::candidate::Change;
 use super::grid_tiles::{Tied, is_free, tied};
 use super::guard::{Guard, LaunchTile};
 use super::launched::{passed_for, unpacked};
 use super::rounds::may_loop;
+use super::words::is_of_word;
 use super::written::literal;
-use crate::candidate::Change;
-use crate::words::is_of_word;
 
 /// Launch options to try: the name, the default on NVIDIA devices, and the choices.
 const OPTIONS: [(&str, i64, &[i64]); 2] = [("num_warps", 4, &[1, 2, 4, 8, 16, 32]), (STAGES, 3, &[1, 2, 3, 4, 5, 6])];

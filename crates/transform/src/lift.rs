@@ -13,8 +13,8 @@ use rules::Edit;
 
 use super::masked::and_mask;
 use super::pointwise::{METHODS, is_function, is_helper};
-use crate::subject::Subject;
-use crate::words::fresh;
+use super::subject::Subject;
+use super::words::fresh;
 
 /// What a value was in the kernel as it is written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

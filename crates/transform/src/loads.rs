@@ -6,8 +6,8 @@ use model::kernel::ast::{Expr, ExprKind, Stmt, walk_expressions};
 
 use super::names::BUILTINS;
 use super::pointwise::METHODS;
+use super::subject::Subject;
 use super::written::{bindings, only_value};
-use crate::subject::Subject;
 
 /// How many names are followed to the parameter that a pointer starts from.
 const DEPTH: usize = 8;

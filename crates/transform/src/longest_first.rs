@@ -7,10 +7,10 @@ use model::kernel::ast::{Expr, StmtKind, walk_statements};
 use rules::Edit;
 
 use super::grouped_order::{axis, calls};
-use crate::proposal::Proposal;
-use crate::skill::Skill;
-use crate::step::StepSize;
-use crate::subject::Subject;
+use super::proposal::Proposal;
+use super::skill::Skill;
+use super::step::StepSize;
+use super::subject::Subject;
 
 /// The axes of a grid.
 const AXES: [i64; 3] = [0, 1, 2];

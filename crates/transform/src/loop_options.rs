@@ -5,12 +5,12 @@ use model::kernel::ast::{Call, Expr, ExprKind, Stmt, StmtKind, walk_expressions,
 use model::syntax::Span;
 use rules::Edit;
 
+use super::candidate::Change;
+use super::proposal::Proposal;
 use super::reaching::{Given, Reaching};
-use crate::candidate::Change;
-use crate::proposal::Proposal;
-use crate::skill::Skill;
-use crate::step::StepSize;
-use crate::subject::Subject;
+use super::skill::Skill;
+use super::step::StepSize;
+use super::subject::Subject;
 
 /// Only the first so many loops are turned.
 const MOST: usize = 4;

@@ -12,12 +12,12 @@ use model::kernel::ast::{argument, has_star};
 use protocol::{ArgumentValue, WorkloadSource};
 use rules::Edit;
 
+use super::candidate::Change;
+use super::proposal::Proposal;
+use super::skill::Skill;
+use super::step::StepSize;
+use super::subject::Subject;
 use super::written::certain;
-use crate::candidate::Change;
-use crate::proposal::Proposal;
-use crate::skill::Skill;
-use crate::step::StepSize;
-use crate::subject::Subject;
 
 use parts::Home;
 use row::Row;

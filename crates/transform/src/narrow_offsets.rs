@@ -7,13 +7,13 @@ use base::rng::Rng;
 use model::syntax::Span;
 use rules::Edit;
 
+use super::candidate::Change;
 use super::heuristic;
-use crate::candidate::Change;
-use crate::proposal::Proposal;
-use crate::skill::Skill;
-use crate::step::StepSize;
-use crate::subject::Subject;
-use crate::words::fresh;
+use super::proposal::Proposal;
+use super::skill::Skill;
+use super::step::StepSize;
+use super::subject::Subject;
+use super::words::fresh;
 
 use flow::{Cast, Demands, Flow};
 

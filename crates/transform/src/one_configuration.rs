@@ -5,13 +5,12 @@ use model::kernel::{Config, Kernel, Module};
 use model::syntax::Span;
 use rules::{Edit, apply_edits};
 
+use super::candidate::{Candidate, Change};
 use super::launch_params::{knobs_of_config, only_config};
-use crate::candidate::Candidate;
-use crate::candidate::Change;
-use crate::proposal::Proposal;
-use crate::skill::Skill;
-use crate::step::StepSize;
-use crate::subject::Subject;
+use super::proposal::Proposal;
+use super::skill::Skill;
+use super::step::StepSize;
+use super::subject::Subject;
 
 /// So many configurations are tried at most.
 const MOST: usize = 8;

@@ -7,10 +7,10 @@ use model::analysis::types::shape::Dim;
 use protocol::ArgumentValue;
 
 use super::one_configuration::of_one;
-use crate::proposal::Proposal;
-use crate::skill::Skill;
-use crate::step::StepSize;
-use crate::subject::Subject;
+use super::proposal::Proposal;
+use super::skill::Skill;
+use super::step::StepSize;
+use super::subject::Subject;
 
 /// Tiles with at least so many rows and columns are for large matrices; whoever has written fewer has few.
 const FEW: i64 = 32;

@@ -8,14 +8,14 @@ use model::kernel::{Launch, Module};
 use model::syntax::Span;
 use rules::Edit;
 
+use super::candidate::Change;
+use super::proposal::Proposal;
 use super::rounds::may_loop;
+use super::skill::Skill;
+use super::step::StepSize;
+use super::subject::Subject;
 use super::subject_launch::only_launch;
 use super::written::{grid_of, literal, only_value, parts_of};
-use crate::candidate::Change;
-use crate::proposal::Proposal;
-use crate::skill::Skill;
-use crate::step::StepSize;
-use crate::subject::Subject;
 
 /// Not more for each multiprocessor than it has places for.
 const EACH: RangeInclusive<i64> = 1..=32;

@@ -8,12 +8,12 @@ use rules::Edit;
 use super::lines::{line_start, lines_of};
 use super::loads::{Loaded, loaded, root, written};
 use super::names::{bound_in, in_expr, uses};
+use super::proposal::Proposal;
+use super::skill::Skill;
+use super::step::StepSize;
+use super::subject::Subject;
+use super::words::{fresh, indent_of};
 use super::written::{assigned, bindings};
-use crate::proposal::Proposal;
-use crate::skill::Skill;
-use crate::step::StepSize;
-use crate::subject::Subject;
-use crate::words::{fresh, indent_of};
 
 /// Computes again what an earlier loop over the same tiles has stored where this one stores its results: the memory is written once
 /// instead of twice, and what it is computed from is loaded instead of it. It is kept in more digits then, too.

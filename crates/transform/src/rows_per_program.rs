@@ -2,13 +2,13 @@
 
 use base::rng::Rng;
 
+use super::candidate::Change;
 use super::lift::{RowSource, lift};
+use super::proposal::Proposal;
+use super::skill::Skill;
+use super::step::StepSize;
+use super::subject::Subject;
 use super::untuned::without_tuner;
-use crate::candidate::Change;
-use crate::proposal::Proposal;
-use crate::skill::Skill;
-use crate::step::StepSize;
-use crate::subject::Subject;
 
 /// So many rows are tried.
 const ROWS: [i64; 5] = [2, 4, 8, 16, 32];

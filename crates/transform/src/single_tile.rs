@@ -6,14 +6,14 @@ use model::kernel::{Kernel, Module};
 use protocol::WorkloadSource;
 use rules::Edit;
 
+use super::candidate::Change;
 use super::launched::passed_for;
+use super::proposal::Proposal;
+use super::skill::Skill;
+use super::step::StepSize;
+use super::subject::Subject;
 use super::untuned::without_tuner;
-use crate::candidate::Change;
-use crate::proposal::Proposal;
-use crate::skill::Skill;
-use crate::step::StepSize;
-use crate::subject::Subject;
-use crate::words::indent_of;
+use super::words::indent_of;
 
 /// Makes the tile as long as the row, so that `for start in range(0, n, BLOCK)`, or `range(tl.cdiv(n, BLOCK))`, has one round, and takes the loops away: what the first
 /// pass loads is still in registers when the others want it, and Triton drops loads that are the same. Rows that do not fit into

@@ -9,15 +9,15 @@ use model::syntax::Span;
 use protocol::ArgumentValue as Given;
 use rules::Edit;
 
+use super::candidate::Change;
 use super::hoisted_loads::{Steady, moved, once};
 use super::names::in_expr;
 use super::persistent::Persistent;
-use crate::candidate::Change;
-use crate::proposal::Proposal;
-use crate::skill::Skill;
-use crate::step::StepSize;
-use crate::subject::Subject;
-use crate::words::{fresh, indent_of};
+use super::proposal::Proposal;
+use super::skill::Skill;
+use super::step::StepSize;
+use super::subject::Subject;
+use super::words::{fresh, indent_of};
 
 /// Keeps what `tl.atomic_add` adds to the same place in each round, such as the gradient of a weight for all rows, in registers, and adds it
 /// once behind the loop. Where each program has one row, the programs go over the rows first ([`Persistent`]). The sum is taken in

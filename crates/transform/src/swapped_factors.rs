@@ -6,11 +6,11 @@ use model::syntax::Span;
 use rules::Edit;
 
 use super::names;
-use crate::proposal::Proposal;
-use crate::skill::Skill;
-use crate::step::StepSize;
-use crate::subject::Subject;
-use crate::words::indent_of;
+use super::proposal::Proposal;
+use super::skill::Skill;
+use super::step::StepSize;
+use super::subject::Subject;
+use super::words::indent_of;
 
 /// Adds up the transposed product in a loop, with the factors in the other order, and transposes the sum behind it. Each warp group of a tensor
 /// core takes at least 64 rows of a tile and as few as 8 columns, so that products of few rows gain where their columns are many.

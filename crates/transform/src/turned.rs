@@ -6,9 +6,9 @@ use protocol::Workload;
 use rules::apply_edits;
 
 use super::SKILLS;
-use crate::candidate::Candidate;
-use crate::skill::Skill;
-use crate::subject::Subject;
+use super::candidate::Candidate;
+use super::skill::Skill;
+use super::subject::Subject;
 
 /// The text after each of a skill's turns of the kernel `k`, which `run` launches.
 pub(super) fn turned_by(skill: &dyn Skill, text: &str) -> Vec<String> {

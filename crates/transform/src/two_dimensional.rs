@@ -13,13 +13,13 @@ use model::syntax::Span;
 use protocol::WorkloadSource;
 use rules::Edit;
 
+use super::candidate::Change;
 use super::lines::lines_of;
-use crate::candidate::Change;
-use crate::proposal::Proposal;
-use crate::skill::Skill;
-use crate::step::StepSize;
-use crate::subject::Subject;
-use crate::words::{fresh, indent_of};
+use super::proposal::Proposal;
+use super::skill::Skill;
+use super::step::StepSize;
+use super::subject::Subject;
+use super::words::{fresh, indent_of};
 
 use body::Body;
 use flat::LinearOffsets;

@@ -8,15 +8,15 @@ use model::syntax::Span;
 use protocol::WorkloadSource;
 use rules::Edit;
 
+use super::candidate::Change;
 use super::names::uses;
 use super::parameter::add_constexpr;
 use super::pointwise::is_function;
-use crate::candidate::Change;
-use crate::proposal::Proposal;
-use crate::skill::Skill;
-use crate::step::StepSize;
-use crate::subject::Subject;
-use crate::words::{fresh, indent_of};
+use super::proposal::Proposal;
+use super::skill::Skill;
+use super::step::StepSize;
+use super::subject::Subject;
+use super::words::{fresh, indent_of};
 
 /// So many rounds are tried.
 const ROUNDS: [i64; 4] = [8, 16, 32, 64];

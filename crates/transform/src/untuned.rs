@@ -5,8 +5,8 @@ use rules::{Edit, apply_edits};
 
 use super::lines::{line_end, line_start};
 use super::one_configuration::largest;
+use super::subject::Subject;
 use super::subject_launch::only_launch;
-use crate::subject::Subject;
 
 /// Options of a configuration that a launch can pass as well.
 const OPTIONS: [&str; 4] = ["num_warps", "num_stages", "num_ctas", "maxnreg"];

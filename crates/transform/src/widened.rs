@@ -9,12 +9,12 @@ use rules::Edit;
 
 use super::launched::called_with;
 use super::loads::root;
+use super::proposal::Proposal;
+use super::skill::Skill;
+use super::step::StepSize;
+use super::subject::Subject;
 use super::subject_launch::{only_launch, passed};
 use super::written::{assigned, bindings};
-use crate::proposal::Proposal;
-use crate::skill::Skill;
-use crate::step::StepSize;
-use crate::subject::Subject;
 
 /// Converts what is loaded as 8-bit integers in another way where it becomes a float. `w.to(tl.float16)` is one conversion of an element
 /// at a time (`I2F`), of which a multiprocessor does 16 in a clock, as long as tensor cores take for a tile of 128 rows. To

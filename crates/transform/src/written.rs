@@ -5,7 +5,7 @@ use model::kernel::{HostFunction, Launch, Module};
 use model::syntax::Span;
 
 use super::conditional_tile::greater;
-use crate::words::is_of_word;
+use super::words::is_of_word;
 
 /// How many names are followed.
 const DEPTH: usize = 3;

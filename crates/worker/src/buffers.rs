@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 use protocol::runner::Buffer;
 
 use super::driver_result::check;
-use crate::errors::failed;
+use super::errors::failed;
 
 /// The device buffers of runners. Each is opened once, since opening takes milliseconds.
 #[derive(Default)]

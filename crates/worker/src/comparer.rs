@@ -13,10 +13,10 @@ use protocol::{is_simulated, read_frame, write_frame};
 
 use super::buffers::{BufferSource, Buffers};
 use super::driver_result::check;
+use super::errors::{describe, failed, lacks_memory};
+use super::python_modules::{bits, compare};
 use super::torch_memory::{TorchMemory, is_scarce, release};
 use super::{device_files, torch_free};
-use crate::errors::{describe, failed, lacks_memory};
-use crate::python_modules::{bits, compare};
 
 /// Asking the driver for the free memory takes milliseconds while other processes use the device, so only one in this
 /// many checks asks.

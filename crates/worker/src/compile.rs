@@ -9,11 +9,11 @@ use pyo3::types::{PyCFunction, PyDict, PyTuple};
 use protocol::runner::Inputs;
 use protocol::{ArgumentValue, LaunchRecord};
 
+use super::errors::failed;
 use super::launch::launch_record;
+use super::python_modules::shim;
 use super::replay::Replay;
 use super::{launch_compilation, torch_free};
-use crate::errors::failed;
-use crate::python_modules::shim;
 
 /// The effect of a launch at present.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -16,11 +16,11 @@ use protocol::runner::{ChildRole, ExitCause, ForkerReply, ForkerRequest};
 use protocol::{PROTOCOL, RuntimeVersions, is_simulated, read_frame, write_frame};
 
 use super::bytecode::{import_later, kept};
+use super::errors::describe;
+use super::python_modules::helper;
 use super::sandbox::Readable;
 use super::supervisor::{self, SupervisorReport};
 use super::torch_free;
-use crate::errors::describe;
-use crate::python_modules::helper;
 
 /// How long supervisors may take to end their children after the judge has gone.
 const END_LIMIT: Duration = Duration::from_secs(5);

@@ -7,10 +7,10 @@ use pyo3::types::{PyCFunction, PyDict, PyTuple};
 
 use protocol::{ArgumentValue, GridExpr, LaunchRecord, Workload, WorkloadSource};
 
+use super::errors::failed;
 use super::models::{EntryCallable, model};
+use super::python_modules::shim;
 use super::values::{describe_plain, dtype_name};
-use crate::errors::failed;
-use crate::python_modules::shim;
 
 thread_local! {
     /// The number of autotuners that are trying configurations on this thread. Their launches are not work of the

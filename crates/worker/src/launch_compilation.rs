@@ -10,7 +10,7 @@ use pyo3::types::{PyDict, PyList, PyTuple};
 use protocol::{CompiledLaunch, CompiledLaunches, KernelArgument, LaunchRecord, SimulatedGpu};
 
 use super::launch::launch_record;
-use crate::python_modules::helper;
+use super::python_modules::helper;
 
 /// The child process drafts one candidate at a time on one thread.
 static DRAFTS: Mutex<CompiledLaunches> =

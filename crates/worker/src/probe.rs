@@ -8,11 +8,11 @@ use pyo3::types::{PyDict, PyList};
 
 use protocol::runner::{ArgumentUse, Inputs, MemoryProbe, Reuse};
 
+use super::python_modules::{helper, poison};
 use super::replay::ReplayedArguments;
 use super::runner::{Runner, within};
 use super::timing::Timer;
 use super::values::contents;
-use crate::python_modules::{helper, poison};
 
 /// The most tensor arguments that are probed, the greatest first.
 const LOOKED_AT: usize = 6;

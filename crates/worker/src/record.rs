@@ -10,10 +10,10 @@ use pyo3::types::{PyCFunction, PyDict, PyTuple};
 
 use protocol::{EntryPoint, RECORD_ENV, RecordConfig, RuntimeVersions};
 
+use super::errors::failed;
+use super::python_modules::shim;
 use super::recorder::{install, save_counts};
 use super::torch_free;
-use crate::errors::failed;
-use crate::python_modules::shim;
 
 /// Runs `SCRIPT ARGS…` or `-m MODULE ARGS…` as `python` would, and records its launching functions.
 ///

@@ -15,10 +15,10 @@ use super::call_registry::{CallRegistry, CallState};
 use super::fingerprint::CallFingerprint;
 use super::launch::{LaunchCall, is_tuning, launch_record, patch_launches};
 use super::objects::module_file;
+use super::python_modules::shim;
 use super::recorded_calls::{CallKey, RecordPurpose};
 use super::types::Types;
 use super::values::DescribedArguments;
-use crate::python_modules::shim;
 
 static BOOK: Mutex<Option<CallRegistry>> = Mutex::new(None);
 

@@ -11,12 +11,12 @@ use protocol::runner::{FloatContents, Inputs, Reuse};
 use protocol::sizes::{CallSizes, StorageLayout};
 use protocol::{ArgumentValue, Reference, TensorContents, TensorSpec, Workload, WorkloadSource, is_float};
 
+use super::errors::failed;
 use super::launch::resolve;
 use super::models::model_inputs;
 use super::objects::restore;
 use super::torch_free;
 use super::values::{DescribedArguments, bounds, contents, dtype, guarded};
-use crate::errors::failed;
 
 /// The arguments of one call, and their distinct tensors by [`TensorSpec::id`].
 pub(super) struct ReplayedArguments<'py> {

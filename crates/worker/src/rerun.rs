@@ -6,10 +6,10 @@ use pyo3::types::PyTuple;
 use protocol::Workload;
 use protocol::runner::{ComparerRequest, Inputs};
 
+use super::errors::failed;
 use super::launch::callable;
 use super::models::load;
 use super::replay::Replay;
-use crate::errors::failed;
 
 /// Makes the call that the JSON file at `path` describes. Returns its results, its tensor arguments, and the arguments
 /// beyond whose ends it wrote.

@@ -12,11 +12,11 @@ use protocol::runner::{Buffer, ExportedResults, Leaf, LeafValue};
 
 use super::arrays::Array;
 use super::driver_result::check;
+use super::errors::failed;
 use super::replay::ReplayedArguments;
 use super::result_parts::{PartValue, ResultPart, ResultReader};
 use super::timing::allocate;
 use super::torch_free;
-use crate::errors::failed;
 
 /// The alignment of tensors in the buffer, in bytes.
 const ALIGNED: u64 = 256;

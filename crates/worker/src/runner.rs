@@ -12,19 +12,19 @@ use protocol::runner::{
 use protocol::{SimulatedGpu, Workload, is_simulated};
 
 use super::compile::{Hooks, LaunchMode, compile_ahead, take_launches, take_symbols};
+use super::errors::{describe, failed, lacks_memory};
 use super::launch::callable;
 use super::models::{EntryCallable, load_as};
+use super::python_modules::{generators, kernels, poison, shim};
 use super::replay::{Replay, ReplayedArguments};
 use super::result_export::{CallResults, Exporter, ResultSink};
 use super::runner_requests::CarriedState;
+use super::seeds::mixed;
 use super::tamper_check::TamperCheck;
 use super::timing::{Timer, synchronize};
 use super::torch_memory::{TorchMemory, free, is_scarce, release};
 use super::tuning::{TunerMode, Tuners, is_open, tuned};
 use super::{evasion, launch_compilation, torch_free};
-use crate::errors::{describe, failed, lacks_memory};
-use crate::python_modules::{generators, kernels, poison, shim};
-use crate::seeds::mixed;
 
 pub(super) struct Runner<'py, 'a> {
     pub(super) py: Python<'py>,

@@ -9,12 +9,12 @@ use pyo3::prelude::*;
 use protocol::runner::{AuthenticatedReply, Fence, PythonException, RunnerReply, RunnerRequest};
 use protocol::{Workload, WorkloadSource, is_simulated, read_frame, write_frame};
 
+use super::python_modules::{generators, poison, shim};
 use super::result_export::ResultSink;
 use super::runner::{Runner, raised};
 use super::tamper_check::TamperCheck;
 use super::timing::Timer;
 use super::{device_files, evasion, launch_compilation, torch_free, torch_memory, tuning};
-use crate::python_modules::{generators, poison, shim};
 
 /// The driver's environment variable for the number of a process's connections to the device, through which streams
 /// launch in parallel.

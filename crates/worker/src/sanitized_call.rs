@@ -12,12 +12,12 @@ use pyo3::prelude::*;
 use protocol::runner::{IsolatedCall, WatchedProgram, Weights};
 
 use super::bytecode::kept;
+use super::errors::failed;
 use super::runner::Runner;
 use super::runner_requests::{CarriedState, warm};
 use super::sandbox::{Readable, enter};
 use super::torch_free;
 use super::tuning::{TunerMode, Tuners};
-use crate::errors::failed;
 
 /// Replaces this process by the checker. Returns only on failure, with the error.
 pub(super) fn become_checker(watched: &WatchedProgram) -> PyErr {

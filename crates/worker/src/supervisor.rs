@@ -22,9 +22,9 @@ use protocol::descriptor_passing::{receive, send_with};
 use protocol::runner::{ChildRole, ExitCause, Fence};
 use protocol::write_frame;
 
+use super::errors::describe;
 use super::sandbox::{self, Readable};
 use super::{comparer, runner_requests, sanitized_call};
-use crate::errors::describe;
 
 /// How often the limits are checked.
 const WATCH: Duration = Duration::from_millis(20);

@@ -7,12 +7,12 @@ use pyo3::prelude::*;
 use protocol::runner::{RunnerReply, Timing};
 
 use super::compile::{Hooks, LaunchMode};
+use super::errors::failed;
 use super::replay::ReplayedArguments;
 use super::result_export::CallResults;
 use super::runner::{Gradients, Runner};
 use super::tamper_check::TamperCheck;
 use super::timing::{PendingTiming, Timer};
-use crate::errors::failed;
 
 /// The inputs of this many timed requests are kept, so that no request gets the addresses of the previous request's
 /// inputs.

@@ -11,7 +11,7 @@ use protocol::runner::Tuned;
 use super::compile::allow_large_resources;
 use super::launch::LaunchCall;
 use super::launch_compilation::choosing;
-use crate::python_modules::{helper, shim};
+use super::python_modules::{helper, shim};
 
 fn tuning(py: Python<'_>) -> PyResult<Bound<'_, PyModule>> {
     helper(py, "_warpsmith_tuning", include_str!("tuning.py"))

@@ -8,10 +8,10 @@ use pyo3::types::{PyBool, PyComplex, PyDict, PyFloat, PyInt, PyList, PySet, PySt
 use protocol::runner::Inputs;
 use protocol::{ArgumentValue, Reference, TensorContents, TensorSpec};
 
+use super::errors::failed;
 use super::objects::{self, class_reference, is_its_state, module_file, parts_of};
 use super::torch_free;
 use super::types::Types;
-use crate::errors::failed;
 
 /// The Python module that describes the contents of tensors, or its replacement without torch.
 pub(super) fn contents(py: Python<'_>) -> PyResult<Bound<'_, PyModule>> {
