@@ -14,6 +14,7 @@
 
 mod action_request;
 mod backend;
+mod bounded_cache;
 mod client;
 mod client_features;
 mod commands;

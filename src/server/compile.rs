@@ -137,7 +137,7 @@ impl Owner {
                 tracing::info!(why, "Triton cannot be asked about `{name}`");
                 FrontEndVerdict::new(kernel, FrontEndOutcome::Unknown(why)).keep(kernel);
             }
-            Ok(question) => match self.compiler.known(question.key) {
+            Ok(question) => match self.compiler.known.get(&question.key) {
                 Some(settled) => {
                     drop(unit);
                     let guess = question.guesses.first().filter(|_| question.guesses.len() == 1);
@@ -161,7 +161,7 @@ impl Owner {
         // The former process is killed with its service.
         self.compiler.service = Some(Service::new(interpreter.python.clone(), heard).with_cores(interpreter.cores));
         self.compiler.of = Some(interpreter);
-        self.compiler.forget_results();
+        self.compiler.known.clear();
         self.interpreters.unfit = None;
     }
 
@@ -219,7 +219,7 @@ impl Owner {
         if let Some(settled) = trial.handle_reply(answer) {
             // An unknown result may become known: the process was killed, or an imported file was not saved yet.
             if !matches!(settled, QuestionResult::Unknown(_)) {
-                self.compiler.remember(trial.question.key, settled.clone());
+                self.compiler.known.insert(trial.question.key, settled.clone());
             }
             self.learn(&uri, &trial.question, trial.guess(), &settled);
             self.settle(&uri, &trial.question, settled);

@@ -1,6 +1,6 @@
 //! The state of the compiler tier: what waits to be asked, the process that is asked, and results.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -9,6 +9,7 @@ use tower_lsp::gen_lsp_types as lsp;
 use compiler::protocol::LoweringRequest;
 use compiler::{PendingQuestion, QuestionResult, Service, ServiceStatus, Survey};
 
+use super::bounded_cache::BoundedCache;
 use super::idle_timer::IdleTimer;
 use super::interpreters::Interpreter;
 use super::pending_inspection::{Inspections, PendingInspection};
@@ -35,7 +36,8 @@ pub(crate) struct CompilerQueue {
     pub(crate) asked: Option<Asked>,
     /// The number of the last question.
     pub(crate) last: u64,
-    known: HashMap<u64, QuestionResult>,
+    /// The results of earlier questions, by the keys of the questions.
+    pub(crate) known: BoundedCache<u64, QuestionResult, REMEMBERED>,
     /// Idle time before the tier asks, from the settings of the file that was checked last.
     pub(crate) delay: Option<Duration>,
 }
@@ -123,23 +125,5 @@ impl CompilerQueue {
     /// Whether a question waits in a queue.
     pub(crate) fn has_more(&self) -> bool {
         !(self.waiting.is_empty() && self.inspections.is_empty() && self.surveys.is_empty())
-    }
-
-    /// The result of an earlier question with this key.
-    pub(crate) fn known(&self, key: u64) -> Option<QuestionResult> {
-        self.known.get(&key).cloned()
-    }
-
-    /// Caches a result.
-    pub(crate) fn remember(&mut self, key: u64, result: QuestionResult) {
-        if self.known.len() >= REMEMBERED {
-            self.known.clear();
-        }
-        self.known.insert(key, result);
-    }
-
-    /// Drops all cached results.
-    pub(crate) fn forget_results(&mut self) {
-        self.known.clear();
     }
 }

@@ -7,6 +7,11 @@ use tower_lsp::gen_lsp_types as lsp;
 use rules::learned::LearnedRules;
 use store::RefusedKernel;
 
+use super::bounded_cache::BoundedCache;
+
+/// Number of kernels that are remembered.
+const REMEMBERED: usize = 512;
+
 /// A kernel: its file and its name.
 pub(crate) type KernelKey = (lsp::Uri, String);
 
@@ -15,7 +20,7 @@ pub(crate) struct MemoryState {
     /// The rules in use.
     pub(crate) rules: LearnedRules,
     /// The text of the last version of each kernel that compiled.
-    pub(crate) taken: HashMap<KernelKey, String>,
+    pub(crate) taken: BoundedCache<KernelKey, String, REMEMBERED>,
     /// The refusals of each kernel since then.
     pub(crate) open: HashMap<KernelKey, Vec<RefusedKernel>>,
     /// The codes that the user has disputed, by kernel.
@@ -26,6 +31,6 @@ impl Default for MemoryState {
     fn default() -> Self {
         // Until the store was read no rule is used, because it may have been disproved.
         let rules = LearnedRules::empty().clone();
-        Self { rules, taken: HashMap::new(), open: HashMap::new(), disputed: HashMap::new() }
+        Self { rules, taken: BoundedCache::default(), open: HashMap::new(), disputed: HashMap::new() }
     }
 }

@@ -17,8 +17,6 @@ use super::memory_writer::MemoryNote;
 use super::owner::Owner;
 use super::unit::Unit;
 
-/// Number of kernels that are remembered.
-const REMEMBERED: usize = 512;
 /// Number of refusals of one kernel that wait for a version that compiles.
 const OPEN: usize = 4;
 
@@ -101,9 +99,6 @@ impl Owner {
                     triton: triton.to_string(),
                 };
                 (self.tools.remember)(MemoryNote::Compiled(kernel));
-                if self.memory.taken.len() >= REMEMBERED {
-                    self.memory.taken.clear();
-                }
                 self.memory.taken.insert(place, program.text);
             }
             QuestionResult::Refused(answer) => {
@@ -112,7 +107,7 @@ impl Owner {
                     place: answer.error.as_ref().and_then(|error| program.place(error)),
                     text: program.text,
                     kernel: question.kernel.clone(),
-                    nearest_passing: self.memory.taken.get(&place).cloned(),
+                    nearest_passing: self.memory.taken.get(&place),
                     error: TritonError { kind: kind.to_owned(), message: message.to_owned() },
                     triton: triton.to_string(),
                     source: "editor".to_owned(),
@@ -144,7 +139,7 @@ impl Owner {
         let of_file: HashMap<KernelKey, Vec<RefusedKernel>> = of_file;
         let left = of_file.into_values().flatten().filter(|failure| failure.nearest_passing.is_none());
         left.for_each(|failure| (self.tools.remember)(MemoryNote::Failed(Box::new(failure))));
-        self.memory.taken.retain(|(of, _), _| of != uri);
+        self.memory.taken.retain(|(of, _)| of != uri);
         self.memory.disputed.retain(|(of, _), _| of != uri);
     }
 

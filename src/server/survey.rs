@@ -73,7 +73,7 @@ impl Owner {
         }
         match Survey::of(&unit.source, &unit.module, kernel, &device, triton) {
             Err(why) => self.tell_wanted(&uri, &name, &format!("`{name}` was not compiled: {why}")),
-            Ok(survey) => match self.compiler.surveys.known(survey.key) {
+            Ok(survey) => match self.compiler.surveys.known.get(&survey.key) {
                 Some(resources) => {
                     drop(unit);
                     self.keep_resources(&uri, &name, resources);
@@ -95,7 +95,7 @@ impl Owner {
         }
         drop(unit);
         let (key, resources) = (survey.key, survey.resources());
-        self.compiler.surveys.remember(key, resources.clone());
+        self.compiler.surveys.known.insert(key, resources.clone());
         self.keep_resources(&uri, &name, resources);
         self.compile_next();
     }

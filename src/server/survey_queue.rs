@@ -1,11 +1,13 @@
 //! The queue and the results of surveys: how much of a device kernels take.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 
 use tower_lsp::gen_lsp_types as lsp;
 
 use compiler::Survey;
 use model::analysis::resources::Resources;
+
+use super::bounded_cache::BoundedCache;
 
 /// Number of results that are cached, for edits that are undone.
 const REMEMBERED: usize = 256;
@@ -16,7 +18,8 @@ pub(crate) struct SurveyQueue {
     pub(crate) waiting: VecDeque<WaitingSurvey>,
     /// Kernels that the user has asked about, by file and name.
     pub(crate) wanted: Vec<(lsp::Uri, String)>,
-    known: HashMap<u64, Resources>,
+    /// The results of earlier surveys, by the keys of the surveys.
+    pub(crate) known: BoundedCache<u64, Resources, REMEMBERED>,
 }
 
 pub(crate) struct WaitingSurvey {
@@ -61,18 +64,5 @@ impl SurveyQueue {
         } else {
             self.waiting.push_back(waiting);
         }
-    }
-
-    /// The result of an earlier survey with this key.
-    pub(crate) fn known(&self, key: u64) -> Option<Resources> {
-        self.known.get(&key).cloned()
-    }
-
-    /// Caches a result.
-    pub(crate) fn remember(&mut self, key: u64, resources: Resources) {
-        if self.known.len() >= REMEMBERED {
-            self.known.clear();
-        }
-        self.known.insert(key, resources);
     }
 }
