@@ -137,7 +137,8 @@ impl Bench {
             .map_err(|error| ForkerError::Unfit(format!("cannot make a scratch folder: {error}; set TMPDIR")))?;
         forker.owns(scratch.path())?;
         let seed = u64::from_le_bytes(random());
-        let (ties, comparer, rate, baselines, next, launchers, uuid, lock, spares, checkers) = Default::default();
+        let (shared_processes, comparer, rate, baselines, next, launchers, uuid, lock, idle_processes, checkers) =
+            Default::default();
         Ok(Self {
             environment: forker.environment().clone(),
             uuid,
@@ -159,8 +160,8 @@ impl Bench {
             baselines,
             next,
             launchers,
-            shared_processes: ties,
-            idle_processes: spares,
+            shared_processes,
+            idle_processes,
             checkers,
         })
     }

@@ -349,17 +349,17 @@ mod tests {
         assert_eq!(journal.run, "Op-forward-1");
         let came = |id| {
             let refused = Some((Reason::Output, "differs".to_owned()));
-            let (times, calls, remembered, twin, judged_on, stages) = Default::default();
-            let (seconds, fate) = (0.5, CandidateResult::Wrong);
+            let (times, calls, remembered, same_code, judged_on, stages) = Default::default();
+            let (seconds, result) = (0.5, CandidateResult::Wrong);
             JournalEntry::Judged(CandidateJudged {
                 id,
                 seconds,
-                result: fate,
+                result,
                 refused,
                 times,
                 calls,
                 remembered,
-                same_code: twin,
+                same_code,
                 judged_on,
                 stages,
             })

@@ -97,9 +97,11 @@ impl<'a> SearchState<'a> {
         tree.finish(first, CandidateResult::Right(1.0));
         let candidates = HashMap::from([(first, Candidate::original(field.original))]);
         let tried = HashSet::from([key(field.original)]);
-        let (points, made, made_of, gains, fine, memory, surrogate, crossed, twins, calls) = Default::default();
-        let (ways, parting, trifles) = (HashMap::from([(first, BTreeSet::new())]), HashSet::new(), HashSet::new());
-        let (chance, looked_at, shares) = (Rng::new(seed), 0, BTreeMap::new());
+        let (points, made, made_of, gains, low_gain_kinds, memory, regression, crossed_speedups, twins, calls) =
+            Default::default();
+        let (structures, structural_kinds, low_gain_structures) =
+            (HashMap::from([(first, BTreeSet::new())]), HashSet::new(), HashSet::new());
+        let (chance, looked_at, device_time_shares) = (Rng::new(seed), 0, BTreeMap::new());
         let mut search = Self {
             field,
             tree,
@@ -109,15 +111,15 @@ impl<'a> SearchState<'a> {
             tried,
             made_of,
             gains,
-            low_gain_kinds: fine,
-            low_gain_structures: trifles,
+            low_gain_kinds,
+            low_gain_structures,
             memory,
-            device_time_shares: shares,
-            regression: surrogate,
+            device_time_shares,
+            regression,
             chance,
-            crossed_speedups: crossed,
-            structures: ways,
-            structural_kinds: parting,
+            crossed_speedups,
+            structures,
+            structural_kinds,
             twins,
             calls,
             looked_at,

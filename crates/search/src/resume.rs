@@ -189,7 +189,7 @@ impl SearchRun<'_> {
     pub(super) fn record_judged(
         &mut self,
         id: CandidateId,
-        fate: CandidateResult,
+        result: CandidateResult,
         refused: Option<(Reason, String)>,
         seen: ResumedCandidate,
     ) {
@@ -197,17 +197,17 @@ impl SearchRun<'_> {
         let ResumedCandidate { measured, remembered, judged_on, stages } = seen;
         let (seconds, calls) = (self.seconds(), on_calls(&measured));
         let times = (!measured.is_empty()).then(|| Measured::sum_of_times(&measured));
-        let twin = has_same_code(&measured);
-        self.twins += usize::from(twin);
+        let same_code = has_same_code(&measured);
+        self.twins += usize::from(same_code);
         self.record(&JournalEntry::Judged(CandidateJudged {
             id,
             seconds,
-            result: fate,
+            result,
             refused,
             times,
             calls,
             remembered,
-            same_code: twin,
+            same_code,
             judged_on,
             stages,
         }));

@@ -10,17 +10,17 @@ fn made(id: CandidateId, parent: CandidateId, step: StepSize) -> JournalEntry {
     JournalEntry::Made(CandidateMade { id, parent, step, base: 1, kind, changes, text })
 }
 
-fn came(id: CandidateId, seconds: f64, fate: CandidateResult, refused: Option<(Reason, String)>) -> JournalEntry {
-    let (times, calls, remembered, twin, judged_on, stages) = Default::default();
+fn came(id: CandidateId, seconds: f64, result: CandidateResult, refused: Option<(Reason, String)>) -> JournalEntry {
+    let (times, calls, remembered, same_code, judged_on, stages) = Default::default();
     JournalEntry::Judged(CandidateJudged {
         id,
         seconds,
-        result: fate,
+        result,
         refused,
         times,
         calls,
         remembered,
-        same_code: twin,
+        same_code,
         judged_on,
         stages,
     })
