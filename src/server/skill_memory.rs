@@ -2,6 +2,7 @@
 //! disprove them.
 
 use std::collections::HashMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use tower_lsp::gen_lsp_types as lsp;
@@ -26,7 +27,8 @@ impl Owner {
     pub(crate) fn read_memory_later(&mut self) {
         let (read, events) = (Arc::clone(&self.tools.memory), self.events.clone());
         let read = move || {
-            let memory = read();
+            // The owner waits for an answer in any case.
+            let memory = catch_unwind(AssertUnwindSafe(|| read())).unwrap_or_else(|_| LearnedRules::empty().clone());
             events.run(|owner| owner.memory_was_read(memory));
         };
         if let Err(error) = std::thread::Builder::new().name("memory".to_owned()).spawn(read) {
