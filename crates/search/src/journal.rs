@@ -95,6 +95,20 @@ pub(super) struct CandidateJudged {
     pub(super) stages: Vec<(String, f64)>,
 }
 
+#[cfg(test)]
+impl CandidateJudged {
+    /// A result for which nothing was measured.
+    pub(super) fn unmeasured(
+        id: CandidateId,
+        seconds: f64,
+        result: CandidateResult,
+        refused: Option<(Reason, String)>,
+    ) -> Self {
+        let (times, calls, remembered, same_code, judged_on, stages) = Default::default();
+        Self { id, seconds, result, refused, times, calls, remembered, same_code, judged_on, stages }
+    }
+}
+
 /// The result of confirming one of the best candidates.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct ConfirmationMade {
@@ -349,20 +363,7 @@ mod tests {
         assert_eq!(journal.run, "Op-forward-1");
         let came = |id| {
             let refused = Some((Reason::Output, "differs".to_owned()));
-            let (times, calls, remembered, same_code, judged_on, stages) = Default::default();
-            let (seconds, result) = (0.5, CandidateResult::Wrong);
-            JournalEntry::Judged(CandidateJudged {
-                id,
-                seconds,
-                result,
-                refused,
-                times,
-                calls,
-                remembered,
-                same_code,
-                judged_on,
-                stages,
-            })
+            JournalEntry::Judged(CandidateJudged::unmeasured(id, 0.5, CandidateResult::Wrong, refused))
         };
         journal.write(&came(2));
         drop(journal);

@@ -11,19 +11,7 @@ fn made(id: CandidateId, parent: CandidateId, step: StepSize) -> JournalEntry {
 }
 
 fn came(id: CandidateId, seconds: f64, result: CandidateResult, refused: Option<(Reason, String)>) -> JournalEntry {
-    let (times, calls, remembered, same_code, judged_on, stages) = Default::default();
-    JournalEntry::Judged(CandidateJudged {
-        id,
-        seconds,
-        result,
-        refused,
-        times,
-        calls,
-        remembered,
-        same_code,
-        judged_on,
-        stages,
-    })
+    JournalEntry::Judged(CandidateJudged::unmeasured(id, seconds, result, refused))
 }
 
 /// Counts of a kernel that moves `bytes` bytes with 1e8 operations, on a device on which the memory bounds it.
