@@ -149,7 +149,7 @@ impl Case<'_> {
         let clocks = super::devices::clock(&self.bench.uuid);
         let mut pairs = Vec::new();
         self.warm_up(original, level)?;
-        self.pairs(original, level, self.effort.first_pairs, &mut pairs, checked)?;
+        self.pairs(original, level, enough(self.effort.first_pairs), &mut pairs, checked)?;
         let mut measured = Measured {
             workload: self.title(),
             count: baseline.original.workload.count,
@@ -159,7 +159,7 @@ impl Case<'_> {
         };
         let is_near = is_contender(&pairs, self.effort.contender);
         if self.effort.full > 0 && is_near {
-            let mut left = self.effort.full;
+            let mut left = enough(self.effort.full);
             while left > 0 && !is_hopeless(&pairs) && !is_sharp(&pairs) {
                 self.pairs(original, level, left.min(LOOK), &mut pairs, checked)?;
                 left = left.saturating_sub(LOOK);
@@ -407,6 +407,12 @@ fn is_sharp(pairs: &[(f64, f64)]) -> bool {
 /// How many of these calls to make on equal inputs. On a simulated device all of them take equally long.
 fn alike(calls: usize) -> usize {
     if is_simulated() { calls.min(2) } else { calls }
+}
+
+/// How many of these pairs are measured. A simulated device runs kernels in an interpreter, thousands of times slower, and
+/// no offer is made from its times.
+fn enough(pairs: usize) -> usize {
+    if is_simulated() { pairs.min(LOOK) } else { pairs }
 }
 
 #[cfg(test)]
