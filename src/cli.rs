@@ -1,6 +1,7 @@
-//! The command line: one file a command. What commands share has a file of its own, so that none imports from this one.
+//! The command line: one file per command. Code that several commands share has a file of its own, so that no command
+//! imports from another.
 //!
-//! Exit status: 0 all is well, 1 something was found (or what was asked for failed), 2 it could not run.
+//! Exit status: 0 for success, 1 if something was found (or if the request failed), 2 if the command could not run.
 
 mod adapt;
 mod bench;
@@ -94,7 +95,7 @@ pub fn main() -> ExitCode {
     match Cli::parse() {
         // The server owns standard output.
         Cli { command: Command::Serve, .. } => ended(crate::server::serve()),
-        // The worker writes to it from other threads.
+        // The worker writes to standard output from other threads.
         Cli { command: Command::Worker(args), .. } => ended(worker::run(&args)),
         cli => {
             let out = &mut std::io::BufWriter::new(std::io::stdout().lock());
@@ -106,7 +107,7 @@ pub fn main() -> ExitCode {
 /// What a command line, such as `["check", "examples"]`, writes to standard output.
 ///
 /// # Errors
-/// When it cannot be read or cannot run.
+/// When the arguments cannot be parsed or the command cannot run.
 pub fn capture(arguments: &[&str]) -> anyhow::Result<String> {
     let mut out = Vec::new();
     run(Cli::try_parse_from(["warpsmith"].iter().chain(arguments))?, &mut out)?;

@@ -1,6 +1,7 @@
 //! The program: its command line and its language server, as a library for the tests and the chores of the repository.
 //!
-//! Everything that is not about the command line or LSP is in the crates below `crates/`; `docs/src/architecture.md` has their map.
+//! All code that does not belong to the command line or LSP is in the crates below `crates/`; see the map in
+//! `docs/src/architecture.md`.
 
 pub mod cli;
 mod log;

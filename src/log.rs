@@ -1,4 +1,4 @@
-//! The log: what takes long and what goes wrong, for those who look for the cause.
+//! The log of slow operations and failures, for finding their cause.
 
 use tracing_subscriber::EnvFilter;
 
@@ -23,17 +23,18 @@ const CRATES: [&str; 17] = [
     "workload",
 ];
 
-/// Logs to standard error (standard output carries the protocol or the answer), as `WARPSMITH_LOG` says; warnings when it says nothing.
+/// Starts logging to standard error (standard output has the protocol or the answer) at the levels in `WARPSMITH_LOG`;
+/// by default, warnings.
 pub(crate) fn start() {
     let directives = std::env::var("WARPSMITH_LOG").map(|directives| of_all_crates(&directives));
     let filter = directives.ok().and_then(|directives| EnvFilter::try_new(directives).ok());
     let filter = filter.unwrap_or_else(|| EnvFilter::new("warn"));
     let subscriber = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(false);
-    // It fails when a program that embeds this one has started a log: that one is used.
+    // This fails when a program that embeds this one has started a log, which is then used.
     let _ = subscriber.try_init();
 }
 
-/// The directives with a directive for each crate in place of one for `warpsmith`: `warpsmith=debug,h2=info`.
+/// The directives with one for each crate in place of one for `warpsmith`: `warpsmith=debug,h2=info`.
 fn of_all_crates(directives: &str) -> String {
     let of_each = |directive: &str| match directive.trim().strip_prefix("warpsmith") {
         Some(level) if level.is_empty() || level.starts_with('=') => {
@@ -49,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_name_of_the_program_stands_for_its_crates() {
+    fn warpsmith_in_a_log_directive_means_all_crates() {
         let all = of_all_crates("warpsmith=debug,h2=info");
         assert!(all.contains("judge=debug,") && all.ends_with(",workload=debug,h2=info"), "{all}");
         assert_eq!(of_all_crates("warpsmith::server=debug,warn"), "warpsmith::server=debug,warn");

@@ -1,4 +1,4 @@
-//! Settings with all their checks: those of the types in `config`, and those of the crates that the settings are for.
+//! Settings with all their checks: those of the types in `config`, and those of the crates that use the settings.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use rules::Selection;
 use runtime::pool::check_address;
 use serde_json::Value;
 
-/// What only the crates above `config` can check.
+/// The checks that only the crates above `config` can make.
 const CHECKS: &[Check] = &[
     Check { key: &["select"], check: check_selector },
     Check { key: &["ignore"], check: check_selector },
@@ -34,7 +34,7 @@ pub fn merge(file: &Settings, client: &Value) -> Result<Settings, SettingsError>
     config::merge(file, client, CHECKS)
 }
 
-/// Which rules run.
+/// The rules that the settings select.
 #[must_use]
 pub fn selection(settings: &Settings) -> Selection {
     Selection { select: settings.select.clone(), ignore: settings.ignore.clone() }
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_values_name_the_place_and_what_is_wanted() {
+    fn errors_of_setting_checks_have_position_and_expected_value() {
         error(
             "triton-version = 'new'",
             &expect!["warpsmith.toml:1:18: `new` is not a version of Triton; write it like `3.6.0` or `3.6`"],

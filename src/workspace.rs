@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn files_that_import_each_other_end() {
+    fn cyclic_imports_of_files_terminate() {
         let a = "from b import f\n";
         let folder =
             folder(&[("a.py", a), ("b.py", "from a import f\n"), ("k.py", &kernel("from a import f", "f(x)"))]);

@@ -67,7 +67,7 @@ fn the_shipped_memory_agrees_with_nine_releases() {
         assert_eq!(wrong, [""; 0], "Triton accepts these programs");
         assert_eq!(by_release.len(), 9, "nine releases were asked");
         let newest_proven = &by_release["3.6.0"];
-        // A memory that holds nothing yet says nothing wrong, and nothing else.
+        // An empty memory flags nothing.
         let percent = if LearnedRules::shipped().rules().next().is_none() { 0 } else { percent };
         assert!(newest_proven.1 * 100 >= newest_proven.0 * percent, "{set}: {newest_proven:?}");
     }
@@ -77,7 +77,7 @@ fn the_shipped_memory_agrees_with_nine_releases() {
 /// sets the number of programs of each kind and `WARPSMITH_SWEEP_SEED` the seed, which must differ from the seed of
 /// learning.
 #[test]
-fn the_shipped_memory_is_right_about_a_sweep() {
+fn shipped_memory_flags_only_programs_of_a_sweep_that_triton_rejects() {
     let number = |name: &str, usual: u64| std::env::var(name).map_or(usual, |number| number.parse().unwrap());
     let oracle = Oracle::start(python(), 2).unwrap();
     let target = TritonTarget::of(oracle.release().parse().unwrap());
@@ -103,7 +103,7 @@ fn the_shipped_memory_is_right_about_a_sweep() {
 
 /// The string arguments that functions accept, which few synthetic kernels use.
 #[test]
-fn the_shipped_memory_knows_the_words_that_functions_take() {
+fn shipped_memory_accepts_every_valid_string_argument() {
     let oracle = Oracle::start(python(), 2).unwrap();
     let target = TritonTarget::of(oracle.release().parse().unwrap());
     let programs = spelled();
@@ -121,7 +121,7 @@ fn the_shipped_memory_knows_the_words_that_functions_take() {
 /// Learning from a few tasks is deterministic, and none of its rules flags a kernel of the tasks. The verdicts of these
 /// kernels may be known beforehand or requested on demand, which takes fewer compilations.
 #[test]
-fn learning_is_the_same_each_time() {
+fn learning_is_deterministic() {
     let python = python();
     let oracle = || Oracle::start(python.clone(), 2).unwrap();
     let gathered = gather(&oracle(), 6, 25, 3);
@@ -179,9 +179,9 @@ fn a_wrong_rule_is_never_promoted() {
     assert_eq!(judgements[2].state, RuleState::Candidate, "its example compiles: {:?}", judgements[2]);
 }
 
-/// A candidate of a search that does not compile is stored with its parent. Unchanged kernels are not compiled.
+/// A candidate of a search that does not compile is stored with its parent. Unchanged kernels are not compiled again.
 #[test]
-fn what_a_search_saw_refused_is_kept_with_its_parent() {
+fn a_search_candidate_that_does_not_compile_is_stored_with_its_parent() {
     let python = python();
     let kernel = |name: &str, statement: &str| {
         format!("# warpsmith: signature x=*fp32 n=i32\n@triton.jit\ndef {name}(x, n):\n    {statement}\n\n\n")
@@ -206,7 +206,7 @@ fn what_a_search_saw_refused_is_kept_with_its_parent() {
 /// `WARPSMITH_FAILURES` sets the number of failures, and `WARPSMITH_BINARY` names a release build. The figures are in
 /// `docs/results/learning.md`.
 #[test]
-fn many_stored_failures_are_distilled() {
+fn memory_learn_learns_from_many_stored_failures() {
     let python = python();
     let count: Option<usize> = std::env::var("WARPSMITH_FAILURES").ok().and_then(|count| count.parse().ok());
     let folder = tempfile::tempdir().unwrap();
@@ -227,7 +227,7 @@ fn many_stored_failures_are_distilled() {
 
     let binary = std::env::var_os("WARPSMITH_BINARY").unwrap_or_else(|| env!("CARGO_BIN_EXE_warpsmith").into());
     if count == 300 {
-        // Without time something is begun all the same, and the rest is left.
+        // With a time limit of zero one signature is still processed, and the rest is left.
         let mut command = std::process::Command::new(&binary);
         command.args(["memory", "learn", "--seconds", "0", "--python"]).arg(&python);
         let output = command.env("XDG_STATE_HOME", folder.path()).output().unwrap();
@@ -249,7 +249,7 @@ fn many_stored_failures_are_distilled() {
     let said = String::from_utf8(output.stdout).unwrap();
     println!("distilled in {:?}, at most {peak} kB:\n{said}", started.elapsed());
     assert!(output.status.success() && said.contains("0 kernels are refused"), "{said}");
-    // The cause is in the loop, where no pattern looks.
+    // The cause is in the loop header, which patterns do not describe.
     assert!(!said.contains("write `for "), "{said}");
 }
 

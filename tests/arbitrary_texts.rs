@@ -26,7 +26,7 @@ fn time(begin: Instant) -> Duration {
 
 fn find(source: &Source, module: &Module) -> Vec<Diagnostic> {
     let found = rules::check(&RuleContext::new(source, module, TritonTarget::newest()), &Selection::default());
-    // Other rules have much to say about such texts.
+    // Other rules report many findings in such texts.
     found.into_iter().filter(|finding| finding.message.contains("cidv")).collect()
 }
 
@@ -64,7 +64,7 @@ fn between(lines: &str) -> String {
 }
 
 #[test]
-fn deep_nesting_is_survived() {
+fn deeply_nested_texts_are_checked_without_a_crash() {
     let n = 20_000;
     let wrap = |open: &str, inner: &str, close: &str| format!("{}{inner}{}", open.repeat(n), close.repeat(n));
     for line in [
@@ -89,7 +89,7 @@ fn deep_nesting_is_survived() {
     ] {
         assert_eq!(check(&between(&line)).len(), 2, "{}", &line[..40]);
     }
-    // Never closed: the next kernel is found all the same.
+    // The bracket is never closed, and the next kernel is still found.
     for open in ["(", "[", "{", "tl.abs(", "x[", "f(x, *["] {
         assert_eq!(check(&between(&format!("y = {}", open.repeat(n)))).len(), 2, "{open}");
     }
@@ -117,8 +117,8 @@ fn long_chains_are_survived() {
 }
 
 #[test]
-fn megabytes_are_survived() {
-    // A long text that is looked at, and one that is not.
+fn texts_of_several_megabytes_are_checked_without_a_crash() {
+    // A long text that is analyzed, and one that is too long for that.
     for (size, count) in [(MAX_TEXT / 16, 1), (5 << 20, 0)] {
         for text in [
             format!("x = '{}'\n", "a".repeat(size)),
@@ -137,7 +137,7 @@ fn megabytes_are_survived() {
 }
 
 #[test]
-fn odd_bytes_are_survived() {
+fn unusual_line_ends_and_characters_are_checked_without_a_crash() {
     let text = between("tl.store(x, n)");
     for (odd, count) in [
         (text.replace('\n', "\r\n"), 2),

@@ -44,7 +44,7 @@ def k(x_ptr, n):
 ";
 
 #[test]
-fn text_is_for_people() {
+fn text_output_shows_excerpts_and_a_summary() {
     let ran = Folder::new(&[("a.py", BAD), ("b.py", "print()")]).run(&["check"]);
     assert_eq!((ran.code, ran.err.as_str()), (1, ""));
     for piece in [
@@ -65,7 +65,7 @@ fn text_is_for_people() {
 }
 
 #[test]
-fn colours_are_chosen() {
+fn the_color_option_decides_on_escape_sequences() {
     let folder = Folder::new(&[("a.py", BAD)]);
     assert!(folder.run(&["check", "--color", "always"]).out.contains("\u{1b}["));
     assert!(!folder.run(&["check", "--color", "never"]).out.contains("\u{1b}["));
@@ -127,7 +127,7 @@ fn folders_are_searched_as_git_sees_them() {
 }
 
 #[test]
-fn settings_hold_for_what_lies_below_them() {
+fn settings_files_apply_to_the_files_below_them() {
     let folder = Folder::new(&[
         ("a/warpsmith.toml", "ignore = ['dtype-called']\n"),
         ("a/k.py", BAD),
@@ -144,7 +144,7 @@ fn settings_hold_for_what_lies_below_them() {
 }
 
 #[test]
-fn comments_suppress() {
+fn suppression_comments_hide_findings() {
     let folder = Folder::new(&[("a.py", SUPPRESSED), ("b.py", &format!("# warpsmith: ignore-file\n{BAD}"))]);
     assert_eq!(folder.found(&["."]), ["a.py:10"]);
 }
@@ -168,7 +168,7 @@ fn mistakes_in_settings_stop_the_check() {
 }
 
 #[test]
-fn files_that_cannot_be_read_are_said_and_skipped() {
+fn unreadable_files_are_skipped_with_a_warning() {
     let folder = Folder::new(&[("a.py", BAD)]);
     folder.write("latin.py", b"import triton  # \xe9\n");
     folder.write("binary.py", b"\xff\xfe\x00");
@@ -180,7 +180,7 @@ fn files_that_cannot_be_read_are_said_and_skipped() {
 }
 
 #[test]
-fn standard_input_is_a_file_too() {
+fn standard_input_is_checked_like_a_file() {
     let folder = Folder::new(&[("pkg/warpsmith.toml", "ignore = ['L']"), ("bad.py", BAD)]);
     let stdin = |arguments: &[&str]| {
         let file = std::fs::File::open(folder.path().join("bad.py")).unwrap();
@@ -197,7 +197,7 @@ fn standard_input_is_a_file_too() {
 }
 
 #[test]
-fn certain_fixes_are_made() {
+fn the_fix_option_applies_safe_fixes() {
     let folder = Folder::new(&[("a.py", BAD), ("b.py", CLEAN), ("c.py", SUPPRESSED)]);
     let ran = folder.run(&["check", "--fix"]);
     assert_eq!((ran.code, ran.out.as_str()), (0, "Made 2 fixes. Found nothing in 3 files.\n"), "{}", ran.err);
@@ -269,7 +269,7 @@ fn the_doctor_says_what_is_missing() {
 }
 
 #[test]
-fn a_reader_that_goes_away_is_no_error() {
+fn a_closed_output_pipe_is_not_an_error() {
     let many = BAD.to_owned() + &"    b = tl.float32(n)\n".repeat(20_000);
     let folder = Folder::new(&[("a.py", &many)]);
     let mut child = folder.command(&["check"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -315,7 +315,7 @@ fn files_are_checked_with_what_was_recorded() {
     assert_eq!(folder.found(&["--select", "M002"]), [""; 0]);
     folder.write(".warpsmith/workloads/1/run-0.json", recording(&file, 40_000).as_bytes());
     assert_eq!(folder.found(&["--select", "M002"]), ["k.py:6"]);
-    // The newest recording counts.
+    // The newest recording applies.
     folder.write(".warpsmith/workloads/2/run-0.json", recording(&file, 4).as_bytes());
     assert_eq!(folder.found(&["--select", "M002"]), [""; 0]);
 }

@@ -8,7 +8,7 @@ mod folder;
 use folder::Folder;
 
 #[test]
-fn triton_itself_is_asked_on_demand() {
+fn the_compile_option_reports_errors_of_triton() {
     let python = std::env::var("WARPSMITH_TEST_PYTHON").expect("run the tests by `cargo xtask test`");
     let kernel = "import torch\nimport triton\nimport triton.language as tl\n\n# warpsmith: signature x=*fp16\n@triton.jit\ndef \
         k(x):\n    tl.store(x, tl.load(x), eviction_policy='never')\n";
@@ -78,7 +78,7 @@ fn each_stage_is_shown_with_the_lines_that_it_comes_from() {
         let comment = if matches!(stage, "llir" | "amdgcn") { ";" } else { "//" };
         let is_load = |line: &str| line.trim() == format!("{comment} k.py:14: v = half(tl.load(x + i, mask=i < n))");
         assert!(ran.out.lines().any(is_load), "{stage}: {}", ran.out);
-        // Assembly of older releases does not tell from where a helper was called, or of no line at all.
+        // The assembly of older releases does not contain the place from which a helper was called, or no place at all.
         let half = format!("{comment} helpers.py:6: return x / 2 (called at k.py:14)");
         assert!(!matches!(stage, "ttir" | "ttgir" | "llir") || ran.out.contains(&half), "{stage}: {}", ran.out);
         assert!(ran.err.contains("as the signature says: x=*fp32:16 n=i32 B=64"), "{}", ran.err);
@@ -91,7 +91,7 @@ fn each_stage_is_shown_with_the_lines_that_it_comes_from() {
 }
 
 #[test]
-fn python_need_not_look_beside_its_script() {
+fn inspect_works_with_a_safe_python_path() {
     let (folder, _) = inspected();
     let arguments = ["inspect", "k.py", "--kernel", "k", "--target", "cuda:90", "--stage", "ttir", "--raw"];
     let ran = folder.run_with(&arguments, |command| _ = command.env("PYTHONSAFEPATH", "1"));
@@ -117,7 +117,7 @@ fn a_configuration_of_a_tuned_kernel_is_shown() {
 }
 
 #[test]
-fn what_cannot_be_inspected_is_told() {
+fn inspect_reports_why_a_kernel_cannot_be_shown() {
     let (folder, _) = inspected();
     folder.write("none.py", b"x = 1\n");
     for (arguments, code, words) in [
@@ -142,7 +142,7 @@ fn what_cannot_be_inspected_is_told() {
 #[test]
 fn a_file_is_imported_only_where_that_is_allowed() {
     let python = std::env::var("WARPSMITH_TEST_PYTHON").expect("run the tests by `cargo xtask test`");
-    // What zlib computes cannot be cut out, and what the file does besides is seen.
+    // The constant that zlib computes cannot be extracted, and the marker file shows whether the file was imported.
     let own = "import zlib\nimport triton\nimport triton.language as tl\nfrom .sizes import SIZE\n\nP = \
         tl.constexpr(zlib.crc32(b'a') % 7 + SIZE)\nopen('ran', 'a').close()\n\n# warpsmith: signature x=*fp16\n@triton.jit\ndef \
         k(x):\n    tl.store(x + tl.arange(0, P), 1.0)\n";
@@ -158,7 +158,7 @@ fn a_file_is_imported_only_where_that_is_allowed() {
     folder.write("warpsmith.toml", &settings(true));
     assert_eq!(folder.found(&["--compile"]), ["p/k.py:12"]);
     assert!(folder.path().join("ran").exists());
-    // The standard library has a module of this name.
+    // The file has the same name as a module of the standard library.
     folder.write("types.py", own.replace("from .sizes", "from p.sizes").as_bytes());
     assert_eq!(folder.found(&["--compile"]), ["p/k.py:12"]);
 }

@@ -77,8 +77,8 @@ fn in_series(request: LoweringRequest) -> LoweringRequest {
     LoweringRequest { types: false, in_series: true, ..request }
 }
 
-/// Asks about the programs of which the verdict of this session's Triton is in the table, in some way. Returns how many that are, and
-/// which are answered otherwise.
+/// Asks about the programs whose verdict the table has for the Triton of this session, in a given way. Returns the
+/// number of programs, and those that are answered differently.
 fn compare(
     session: &mut CompilerSession,
     version: &str,
@@ -101,11 +101,11 @@ fn compare(
             let place = number("line").zip(number("col"));
             asked += 1;
             let got = verdict(&answer);
-            // A file that cannot be loaded is no verdict, but the reason has to be that of the table.
+            // A file that cannot be loaded has no verdict, but the reason must be that of the table.
             let message = expected["message"].as_str().unwrap_or_default();
             let is_known = |unable: &String| place.is_none() && !message.is_empty() && unable.contains(message);
             let is_answered = answer.not_lowerable.as_ref().is_none_or(is_known) && answer.crashed.is_none();
-            // What fails when the file is loaded has no place in the table.
+            // A failure to load the file has no place in the table.
             let is_load = answer.error.as_ref().is_some_and(|error| error.kind == "load");
             let got = if is_load { (got.0, None) } else { got };
             if !is_answered || got != (expected["ok"] == true, place) {
@@ -117,7 +117,7 @@ fn compare(
 }
 
 #[test]
-fn verdicts_are_those_of_the_table() {
+fn verdicts_agree_with_the_recorded_table() {
     let mut session = CompilerSession::new(python());
     let version = version(&mut session);
     let (asked, wrong) = compare(&mut session, &version, &[GIVEN, MORE], |request| request);
@@ -127,7 +127,7 @@ fn verdicts_are_those_of_the_table() {
 }
 
 #[test]
-fn verdicts_in_series_are_those_of_the_table() {
+fn verdicts_of_a_series_agree_with_the_recorded_table() {
     let mut session = CompilerSession::new(python());
     let version = version(&mut session);
     let (asked, wrong) = compare(&mut session, &version, &[GIVEN, MORE], in_series);
@@ -136,7 +136,7 @@ fn verdicts_in_series_are_those_of_the_table() {
 
 /// A program does not influence the verdict on the next one.
 #[test]
-fn who_dies_in_a_series_is_asked_again_alone() {
+fn a_program_that_crashes_in_a_series_is_retried_in_a_new_process() {
     let mut session = CompilerSession::new(python());
     let mut with = |code: &str| {
         let mut request = in_series(add(1));
@@ -166,7 +166,7 @@ fn who_dies_in_a_series_is_asked_again_alone() {
 
 /// Fresh environments that contain only Triton, one for each release that is available.
 #[test]
-fn verdicts_of_other_releases_are_those_of_the_table_without_torch() {
+fn verdicts_of_other_releases_agree_with_the_table_without_torch() {
     let releases = std::env::var_os("WARPSMITH_TEST_TRITONS").expect("run the tests by `cargo xtask test`");
     let releases = std::fs::read_dir(&releases).unwrap().map(|entry| entry.unwrap().path());
     let asking: Vec<_> = releases.map(|packages| std::thread::spawn(move || compare_release(&packages))).collect();
@@ -184,7 +184,7 @@ fn compare_release(packages: &Path) -> String {
     let mut session = CompilerSession::new(python);
     let version = version(&mut session);
     assert_eq!(packages.file_name().unwrap(), version.as_str());
-    // The others take 40 s for each release: they are asked with `WARPSMITH_TEST_ALL=1`.
+    // The other programs take 40 s for each release, so they are only included with `WARPSMITH_TEST_ALL=1`.
     let sets: &[&str] = if std::env::var_os("WARPSMITH_TEST_ALL").is_some() { &[GIVEN, MORE] } else { &[GIVEN] };
     let (asked, mut wrong) = compare(&mut session, &version, sets, |request| request);
     wrong.extend(compare(&mut session, &version, &[GIVEN], in_series).1);
@@ -213,9 +213,9 @@ fn broken(number: usize) -> LoweringRequest {
     request
 }
 
-/// It was killed, and its folders stayed among the temporary files.
+/// Such a process was killed, and left its temporary folders.
 #[test]
-fn a_process_that_is_needed_no_more_leaves_nothing_behind() {
+fn a_dropped_session_removes_its_temporary_folders() {
     let mut session = CompilerSession::new(python());
     let mut tells = in_series(add(1));
     tells.files[0].text.insert_str(0, "raise RuntimeError('<' + __file__ + '>')\n");
@@ -234,18 +234,18 @@ fn a_process_that_is_needed_no_more_leaves_nothing_behind() {
 }
 
 #[test]
-fn a_killed_process_costs_no_answer() {
+fn requests_are_answered_after_the_process_is_killed() {
     let mut session = CompilerSession::new(python());
     let started = session.answer(add(0)).unwrap();
     assert!(started.accepted);
     let mut killed = 0;
-    // A fixed mix of moments: before, soon after and long after the question.
+    // A fixed mix of times: before, shortly after and long after the question.
     for number in 0..200_usize {
         let process = session.process();
         let delay = std::time::Duration::from_micros((number as u64 * 7919) % 30_000);
         let killer = std::thread::spawn(move || {
             std::thread::sleep(delay);
-            // Not the fourth time in a row: then it is left alone, as it should be.
+            // Only every third process is killed: after four deaths in a row the service gives up.
             let is_hit = number % 3 == 0;
             if let Some(process) = process.filter(|_| is_hit) {
                 #[expect(unsafe_code, reason = "the test kills the process from outside, as a user or the system may")]
@@ -301,7 +301,7 @@ fn a_hundred_edits_leave_one_process_and_flat_memory() {
 }
 
 #[test]
-fn odd_programs_are_answered() {
+fn programs_that_hang_or_crash_get_an_answer() {
     let mut session = CompilerSession::new(python());
     let with = |body: &str, top: &str| {
         let mut request = add(0);
@@ -359,7 +359,7 @@ fn a_kernel_is_compiled_down_to_the_machine() {
     let text = include_str!("../examples/matmul.py");
     let mut request = example(text, "matmul_kernel", "cuda:80", &["ttir", "ttgir", "llir", "ptx", "sass", "amdgcn"]);
     let sizes = [("BLOCK_M", 64), ("BLOCK_N", 64), ("BLOCK_K", 32)];
-    // A launch tells Triton what is 1 and what is a multiple of 16; without that, loads are not pipelined.
+    // A launch tells Triton which arguments are 1 or multiples of 16; without that, loads are not pipelined.
     request.aligned.extend(["M", "N", "K", "stride_am", "stride_bk", "stride_cm"].map(str::to_owned));
     for (name, value) in sizes.into_iter().chain(["stride_ak", "stride_bn", "stride_cn"].map(|name| (name, 1))) {
         request.signature.remove(name);
@@ -372,7 +372,7 @@ fn a_kernel_is_compiled_down_to_the_machine() {
     assert_eq!(compiled.failed, None);
     assert!((16..=255).contains(&compiled.registers.unwrap()), "{:?}", compiled.registers);
     assert_eq!((compiled.spills, compiled.stack, compiled.warps), (Some(0), Some(0), 8));
-    // Two buffers at least of two tiles in half or single precision.
+    // At least two buffers of two tiles in half or single precision.
     assert!((2 * 2 * 64 * 32 * 2..=3 * 2 * 64 * 32 * 4).contains(&compiled.shared), "{}", compiled.shared);
     let stages: Vec<&str> = compiled.stages.keys().map(String::as_str).collect();
     assert_eq!(stages, ["llir", "ptx", "sass", "ttgir", "ttir"], "all there are on this target");
@@ -416,13 +416,13 @@ fn a_kernel_is_compiled_for_an_amd_device() {
 }
 
 #[test]
-fn nothing_is_compiled_that_the_front_end_refuses_and_what_dies_later_keeps_its_word() {
+fn a_crash_of_the_back_end_keeps_the_verdict_of_the_front_end() {
     let mut session = CompilerSession::new(python());
     assert_eq!(session.answer(add(1)).unwrap().compiled, None, "only when it is asked for");
     let full = Some(FullCompilation { stages: vec!["ttir".to_owned()], shared: None });
     let refused = session.answer(LoweringRequest { full: full.clone(), ..broken(1) }).unwrap();
     assert!(refused.compiled.is_none() && refused.error.is_some());
-    // The user's file takes the place of Triton's next stage.
+    // The user's file replaces a later stage of Triton.
     let with = |end: &str| {
         let mut request = LoweringRequest { full: full.clone(), ..add(1) };
         let top = "from triton.backends import backends\ndef end(*_):\n    import os, time\n    ";

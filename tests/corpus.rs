@@ -49,7 +49,7 @@ fn found(package: &Path, severity: Severity) -> Vec<String> {
 #[test]
 fn liger_kernel_has_its_known_errors_and_no_other() {
     let liger = package("liger-kernel", "0.8.5");
-    // The dtypes of Triton-Ascend 3.2.0, for which the first two are written, cannot be called either.
+    // The first two are for dtypes of Triton-Ascend 3.2.0, which cannot be called either.
     let known = [
         "liger_kernel/ops/backends/_ascend/ops/softmax.py:96 L002",
         "liger_kernel/ops/backends/_ascend/ops/softmax.py:97 L002",

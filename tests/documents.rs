@@ -212,7 +212,7 @@ fn memory() -> &'static LearnedRules {
     &MEMORY
 }
 
-/// What an analysis of a kernel might look at.
+/// A record of everything that an analysis of a kernel might read.
 #[derive(Clone, Debug, PartialEq)]
 struct Fact {
     spans: Vec<Span>,
@@ -250,7 +250,7 @@ fn fact(source: &Source, module: &Module, kernel: &Kernel) -> Fact {
             .filter(|caller| names(source.slice(caller.span), &kernel.name))
             .map(|caller| source.slice(caller.span).to_owned()),
     );
-    // Globals that these name, and those that their values name.
+    // Globals that the texts mention, and those that their values mention.
     let mut rest: Vec<_> = module.globals.iter().collect();
     while let Some(at) = rest.iter().position(|global| texts.iter().any(|text| names(text, &global.name))) {
         texts.push(source.slice(rest.remove(at).span).to_owned());

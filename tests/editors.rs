@@ -34,7 +34,7 @@ fn installed(client: &str) -> Option<PathBuf> {
         return None;
     }
     let prefix = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("editors-{client}"));
-    // One test installs, the others wait: nextest runs each in a process of its own.
+    // One test installs the client while the others wait: nextest runs each in a separate process.
     let installing = File::create(prefix.with_extension("lock")).unwrap();
     installing.lock().unwrap();
     if !prefix.join("complete").exists() {
@@ -83,7 +83,7 @@ impl User {
         let output = command
             .current_dir(self.path("project"))
             .env("PATH", format!("{}:{path}", self.path("programs").display()))
-            // Nothing of the user's own.
+            // The user's own configuration is not read.
             .env("HOME", self.0.path())
             .env("XDG_CONFIG_HOME", self.path("config"))
             .env("XDG_STATE_HOME", self.path("state"))
@@ -103,7 +103,7 @@ impl User {
 }
 
 #[test]
-fn helix_shows_a_finding_and_mends_it() {
+fn helix_shows_a_finding_and_applies_its_fix() {
     let Some(prefix) = installed("helix") else { return };
     let user = User::new();
     fs::write(user.path("config/helix/languages.toml"), configuration("helix.md", "toml")).unwrap();
@@ -114,7 +114,7 @@ fn helix_shows_a_finding_and_mends_it() {
 }
 
 #[test]
-fn emacs_shows_a_finding_and_mends_it() {
+fn emacs_shows_a_finding_and_applies_its_fix() {
     let Some(prefix) = installed("emacs") else { return };
     let user = User::new();
     fs::write(user.path("config/init.el"), configuration("emacs.md", "elisp")).unwrap();
@@ -126,7 +126,7 @@ fn emacs_shows_a_finding_and_mends_it() {
 }
 
 #[test]
-fn another_client_is_told_of_a_finding_and_how_to_mend_it() {
+fn pytest_lsp_receives_a_finding_and_its_fix() {
     let Some(prefix) = installed("pytest") else { return };
     let user = User::new();
     let mut pytest = Command::new(prefix.join("bin/pytest"));

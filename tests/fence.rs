@@ -13,7 +13,7 @@ use protocol::{Workload, read_frame, write_frame};
 use runtime::python::{Child, ChildExit, ComputeDevice, Forker};
 
 const TOKEN: u64 = 42;
-/// A child that has not ended after this time is taken to hang.
+/// The time after which a child counts as hanging.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Imports and helpers for the actions below.
@@ -38,7 +38,7 @@ else:
     raise RuntimeError('it was let')
 ";
 
-/// Actions that a sandboxed process must not succeed with and that other processes can do, one expression each.
+/// Actions that other processes can do and a sandboxed process cannot, one expression each.
 const FORBIDDEN: &[(&str, &str)] = &[
     ("internet socket", "socket.socket()"),
     ("datagram socket", "socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)"),
@@ -113,7 +113,7 @@ impl Bench {
         simulate();
         let forker = Forker::start(&test_python(), &ComputeDevice::Devices, &|| true).unwrap();
         let bench = Self { forker, folder };
-        // What is opened once and stays open is not a leak.
+        // A file that stays open from the first use on is not a leak.
         assert!(is_loaded(bench.run("").0.as_ref()));
         bench
     }
@@ -148,7 +148,7 @@ impl Bench {
         std::fs::write(&file, format!("{PREAMBLE}{}{pids}def entry(): pass\n{code}\n", values.concat())).unwrap();
         let weights = Weights::default();
         let request = RunnerRequest::Load { file, folder, workload: Box::new(workload()), is_candidate: true, weights };
-        // It may be gone already.
+        // The child may have ended already.
         let _ = write_frame(&mut child.stream, &request);
         child.stream.set_read_timeout(Some(PATIENCE)).unwrap();
         child
@@ -235,7 +235,7 @@ fn forbidden_acts_are_refused() {
     for (part, count) in [("outside", 2), ("readable", 3 + bench.acts())] {
         assert_eq!(std::fs::read_dir(bench.path(part)).unwrap().count(), count, "{part}");
     }
-    // The same acts without a fence go through: it is the fence that refuses.
+    // The same actions succeed without a fence, so it is the fence that refuses them.
     for (name, expression) in FORBIDDEN {
         assert!(!bench.is_refused_unfenced(expression), "{name} is refused without a fence as well");
     }
@@ -252,7 +252,7 @@ impl Bench {
         let (outside, readable) = (self.path("outside"), self.path("readable"));
         let values = format!("OUTSIDE = {outside:?}\nREADABLE = {readable:?}\n");
         let pids = format!("SERVER = {}\nFORKER = {}\n", std::process::id(), self.forker.pid());
-        // Nobody's priority is to change in earnest.
+        // No other process's priority is changed.
         let harmless = expression.replace("PRIO_USER, 0, 19", "PRIO_USER, 0, 0");
         let mut command = Command::new(test_python());
         command.arg("-c").arg(format!("{PREAMBLE}{values}{pids}{}", act(&harmless))).current_dir(self.path("scratch"));
@@ -343,7 +343,7 @@ assert any(name.endswith('.cubin') for _, _, names in os.walk(os.environ['TRITON
 }
 
 #[test]
-fn limits_end_what_passes_them() {
+fn a_runner_beyond_a_limit_is_ended() {
     if !is_whole() {
         return;
     }
@@ -372,7 +372,7 @@ fn limits_end_what_passes_them() {
 }
 
 #[test]
-fn whatever_a_runner_does_ends_with_it() {
+fn processes_of_a_runner_end_with_the_runner() {
     if !is_whole() {
         return;
     }
@@ -404,7 +404,7 @@ fn whatever_a_runner_does_ends_with_it() {
         assert_eq!(ended.cause, how, "{code}: {}", ended.output);
         bench.assert_clean(code, descriptors);
     }
-    // These go on until somebody ends them.
+    // These actions never end by themselves.
     let stays = [
         "os.kill(os.getpid(), signal.SIGSTOP)",
         "os.closerange(0, 1 << 16)\ntime.sleep(1000)",
@@ -448,7 +448,7 @@ fn many_threads_spawn_at_once_and_nothing_outlives_the_forker() {
     let pid = std::fs::read_to_string(bench.path("scratch/pid")).unwrap();
     let is_there = || Path::new(&format!("/proc/{pid}")).exists();
     assert!(is_there());
-    // As the system would, when memory runs out: the supervisors notice.
+    // The system does the same when memory runs out; the supervisors notice the end.
     let killed = Command::new("kill").args(["-KILL", &bench.forker.pid().to_string()]).status().unwrap();
     assert!(killed.success());
     assert!(child.wait(PATIENCE).is_err());
@@ -463,7 +463,7 @@ fn many_threads_spawn_at_once_and_nothing_outlives_the_forker() {
 /// A measurement: `cargo nextest run --test fence --run-ignored only --no-capture`.
 #[test]
 #[ignore = "it measures and says nothing of right or wrong"]
-fn how_long_a_runner_takes() {
+fn measure_start_and_end_of_a_runner() {
     let bench = Bench::new();
     let (mut loaded, mut ended) = (Vec::new(), Vec::new());
     for _ in 0..20 {

@@ -56,7 +56,7 @@ const REFUSED: &[(&str, usize)] = &[
 ];
 
 #[test]
-fn what_is_certain_to_be_refused_is_never_accepted() {
+fn patterns_of_certain_errors_match_no_accepted_program() {
     let patterns: Vec<Pattern> = REFUSED.iter().map(|(text, _)| Pattern::compile(text).unwrap()).collect();
     let mut counts = vec![0; patterns.len()];
     let (mut rejected, mut flagged, mut wrong) = (0, 0, Vec::new());
@@ -94,7 +94,7 @@ fn what_is_certain_to_be_refused_is_never_accepted() {
 /// In published kernels, the same patterns match only places that built-in language rules, whose findings there are
 /// audited, report as errors.
 #[test]
-fn published_kernels_are_left_alone() {
+fn patterns_of_certain_errors_match_published_kernels_only_at_known_errors() {
     let patterns: Vec<Pattern> = REFUSED.iter().map(|(text, _)| Pattern::compile(text).unwrap()).collect();
     let (mut kernels, mut stray) = (0, Vec::new());
     for (name, version) in [("liger-kernel", "0.8.5"), ("fla-core", "0.6.0")] {

@@ -107,7 +107,7 @@ fn rules_are_shown_explained_exported_and_forgotten() {
     assert_eq!(folder.run(&["memory", "export", "--out", "o.toml"]).out, "wrote 1 rules into o.toml\n");
     let exported = std::fs::read_to_string(folder.path().join("o.toml")).unwrap();
     assert_eq!(folder.run(&["memory", "export"]).out, exported);
-    // Another user takes it over.
+    // Another user imports the rule.
     let other = Folder::new(&[("o.toml", &exported)]);
     other.run(&["memory", "import", "o.toml"]);
     let again = other.run(&["memory", "export"]).out;
@@ -141,7 +141,7 @@ fn other_memories_are_read_line_by_line() {
 }
 
 #[test]
-fn a_damaged_store_costs_no_check() {
+fn a_damaged_store_does_not_prevent_a_check() {
     let folder = Folder::new(&[("k.py", KERNEL), (".state/warpsmith/store.db", &"nonsense ".repeat(1000))]);
     let ran = folder.run(&["check", "--select", "L009"]);
     assert_eq!(ran.code, 1, "{}", ran.err);
@@ -150,7 +150,7 @@ fn a_damaged_store_costs_no_check() {
 
 /// Uses the real Triton of `WARPSMITH_TEST_PYTHON`.
 #[test]
-fn what_triton_compiles_demotes_the_rule() {
+fn a_learned_rule_is_demoted_if_triton_compiles_the_kernel() {
     let python = std::env::var("WARPSMITH_TEST_PYTHON").expect("run the tests by `cargo xtask test`");
     let wrong =
         MEMORY.replace("(keyword_argument name: (identifier) @here (#eq? @here \\\"never\\\"))", "(attribute) @here");

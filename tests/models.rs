@@ -83,7 +83,7 @@ fn the_doctor_asks_through_the_proxy_of_the_environment() {
 
 /// The key appears neither in the output, nor in the most detailed log, nor in any file.
 #[test]
-fn the_key_is_nowhere_after_a_refusal() {
+fn the_api_key_is_not_in_output_logs_or_files_after_a_401() {
     let (port, thread) = server("401 Unauthorized", format!(r#"{{"error":{{"message":"bad key {KEY}"}}}}"#));
     let folder = Folder::new(&[(
         "warpsmith.toml",
@@ -106,7 +106,7 @@ fn the_key_is_nowhere_after_a_refusal() {
 
 /// Before the user has agreed, no command of the settings is run and nothing is sent.
 #[test]
-fn the_doctor_asks_nobody_unless_the_user_agrees() {
+fn the_doctor_sends_nothing_to_the_model_without_consent() {
     let folder = Folder::new(&[(
         "warpsmith.toml",
         "[model]\nname = 'm\\u001b[2K'\nbase-url = 'http://127.0.0.1:9'\nkey-command = ['/bin/sh', '-c', 'touch ran']\n"
@@ -121,7 +121,7 @@ fn the_doctor_asks_nobody_unless_the_user_agrees() {
 }
 
 #[test]
-fn a_machine_without_certificates_is_told_so() {
+fn the_doctor_names_the_package_of_missing_certificates() {
     let folder = Folder::new(&[("warpsmith.toml", "[model]\nname = 'm'\nbase-url = 'https://models.invalid/v1'\n")]);
     let ran = folder.run_with(&["doctor", "--model", "--send"], |command| {
         command.env("SSL_CERT_FILE", "/gone").env("SSL_CERT_DIR", "/gone");

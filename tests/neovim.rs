@@ -74,7 +74,7 @@ fn neovim(suite: &str) -> Option<PathBuf> {
         return Some(path.into());
     }
     let prefix = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("neovim-{suite}"));
-    // One test installs, the others wait: nextest runs each in a process of its own.
+    // One test installs Neovim while the others wait: nextest runs each in a separate process.
     let installing = File::create(prefix.with_extension("lock")).unwrap();
     installing.lock().unwrap();
     if !prefix.join("complete").exists() {
@@ -127,9 +127,9 @@ fn session(suite: &str, way: &str) {
     run(&neovim, "session.lua", folder.path(), &[&file, Path::new(way)]);
 }
 
-/// The files of `examples/` show in Neovim what the command line finds in them, and one is mended there.
+/// Neovim shows the same findings in the files of `examples/` as the command line, and fixes one of them.
 #[test]
-fn neovim_shows_what_is_wrong_with_the_examples() {
+fn neovim_shows_the_same_findings_in_the_examples_as_the_command_line() {
     let Some(neovim) = neovim("forky") else { return };
     let folder = tempfile::tempdir().unwrap();
     let examples = folder.path().join("examples");
@@ -153,7 +153,7 @@ fn neovim_shows_what_is_wrong_with_the_examples() {
             format!("found {} {} {code}", name(path), found["line"])
         })
         .collect();
-    // Hints may stand in good kernels, too.
+    // Good kernels may have hints, too.
     let wrong = found.iter().filter(|found| found["severity"] != "hint");
     let wrong: Vec<String> = wrong.map(|found| name(found["path"].as_str().unwrap())).collect();
     assert!(wrong.len() >= 5 && wrong.iter().all(|file| file == "mistakes.py"), "{expected:?}");
@@ -181,7 +181,7 @@ const SIMULATED: [(&str, &str); 1] = [("WARPSMITH_FAKE_DEVICE", "toy")];
 
 /// `:Warpsmith inspect` opens the compiler's output for the kernel at the cursor, below the resources that it uses.
 #[test]
-fn neovim_opens_what_the_compiler_makes_of_a_kernel() {
+fn neovim_inspect_opens_the_compiler_output_of_a_kernel() {
     let text = FILE.replace("é = \"😀\"; factor = tl.float32(n)", "factor = n")
         + "\n\ndef run(x):\n    scale[(1,)](x, x.numel(), BLOCK=64)\n";
     for suite in SUITES {
@@ -203,11 +203,11 @@ fn neovim_records_a_workload() {
     }
 }
 
-/// `:Warpsmith optimize` is seen, stopped and gone on with; what it finds is a diff that is discarded, or accepted and undone. The
-/// server may die.
+/// `:Warpsmith optimize` is shown, stopped and resumed; its result is a diff that is discarded, or accepted and undone.
+/// The server may die meanwhile.
 fn optimizes(suite: &str) {
     let Some(neovim) = neovim(suite) else { return };
-    // A search that soon ends and changes the launch alone.
+    // A search that ends soon and changes only the launch.
     let settings = "[optimize]\ncandidates = 8\nparallel = 2\nrewrites = false\n";
     let text = RUNS_ITSELF
         .replace("(1,)", "(triton.cdiv(x.numel(), 16),)")
@@ -219,12 +219,12 @@ fn optimizes(suite: &str) {
 }
 
 #[test]
-fn neovim_of_today_shows_what_a_search_finds() {
+fn current_neovim_shows_the_result_of_a_search() {
     optimizes("forky");
 }
 
 #[test]
-fn neovim_0_10_shows_what_a_search_finds() {
+fn neovim_0_10_shows_the_result_of_a_search() {
     optimizes("trixie");
 }
 
@@ -247,7 +247,7 @@ fn a_session_of_neovim_is_recorded() {
 
 /// A search recorded on a GPU, replayed by a fake server: Neovim asks with the measured speedup and applies that edit.
 #[test]
-fn neovim_shows_a_search_on_a_gpu_as_it_was() {
+fn neovim_replays_a_recorded_gpu_search_and_applies_its_edit() {
     let Some(neovim) = neovim("forky") else { return };
     let home = tempfile::tempdir().unwrap();
     let folder = home.path().join("project");
@@ -263,9 +263,9 @@ fn neovim_shows_a_search_on_a_gpu_as_it_was() {
     assert_eq!(std::fs::read_to_string(&file).unwrap(), played.after);
 }
 
-/// Without a server every command says what is the matter; and the server is found where it may be.
+/// Without a server every command reports the problem; the server is found in every place where it may be.
 #[test]
-fn neovim_says_what_is_the_matter_without_a_server() {
+fn neovim_commands_report_a_missing_server() {
     for suite in SUITES {
         let Some(neovim) = neovim(suite) else { return };
         let (folder, file) = project("", "kernel.py", FILE);

@@ -46,12 +46,12 @@ fn expected(each: usize) -> BTreeMap<String, usize> {
     EXPECTED.iter().map(|(name, said)| (format!("{name} {said}"), each)).collect()
 }
 
-/// Judges all candidates in the pool; tells of each report as it comes, by its number, and the number of the process.
+/// Judges all candidates in the pool. Calls the function for each report, with its number and the id of the process.
 fn judged(project: &Project, args: &[&str], tell: impl FnMut(usize, u32)) -> Vec<Report> {
     judged_with(project, args, &[], tell)
 }
 
-/// As [`judged`]; the program's processes have these variables.
+/// As [`judged`], with environment variables for the program's processes.
 fn judged_with(
     project: &Project,
     args: &[&str],
@@ -74,7 +74,7 @@ fn judged_with(
     reports
 }
 
-/// Ends the one process that a command has started.
+/// Kills the only child process of a command.
 fn kill_client(command: u32) {
     let children = std::fs::read_to_string(format!("/proc/{command}/task/{command}/children")).unwrap();
     let started = |child: &&str| {
@@ -115,7 +115,8 @@ fn a_pool_judges_as_this_machine_does_and_loses_nothing_with_a_node() {
         assert_eq!(on["gpu"], "toy (simulated)");
         assert!(on["node"].as_str().unwrap().ends_with("(127.0.0.1)"), "{on}");
     }
-    // By the other way to the same hosts. A node goes in the middle, and later the process that holds the connection.
+    // The same hosts are reached by Ray's own protocol. A node fails in the middle, and later the process that holds
+    // the connection.
     judge_in(&project, &cluster.address, "");
     let mut seen = Value::Null;
     let reports = judged(&project, &["--repeat", "4", "--jobs", "6"], |count, process| match count {
@@ -134,7 +135,7 @@ fn a_pool_judges_as_this_machine_does_and_loses_nothing_with_a_node() {
     assert_eq!(used, ["toy", "toy", "toy"], "models are not mixed: {seen}");
     let (code, said) = shown(&project, &["pool", "status"]);
     assert!(code == Some(0) && said.contains("4 nodes, 3 GPUs") && said.contains(": gone"), "{said}");
-    // The other model, by its name.
+    // The other GPU model is selected by its name.
     judge_in(&project, &cluster.address, "gpu = \"rare\"");
     let (code, said) = shown(&project, &["doctor", "--evaluator"]);
     assert!(code == Some(0) && said.contains("works: on toy (simulated), Triton "), "{said}");
@@ -144,9 +145,9 @@ fn a_pool_judges_as_this_machine_does_and_loses_nothing_with_a_node() {
 }
 
 #[test]
-fn what_is_no_pool_is_told_plainly() {
+fn an_unusable_pool_is_reported_with_its_address() {
     let project = Project::new(SCALE, CANDIDATES);
-    // Nobody listens there.
+    // No program listens at this address.
     judge_in(&project, "ray://127.0.0.1:9", "");
     for args in
         [&["verify", "original.py", "candidates/faster.py"][..], &["pool", "status"], &["doctor", "--evaluator"]]
@@ -155,7 +156,7 @@ fn what_is_no_pool_is_told_plainly() {
         assert_ne!(code, Some(0), "{args:?}");
         assert!(said.contains("nobody answers at ray://127.0.0.1:9"), "{args:?}: {said}");
     }
-    // The test's Python has no Ray; and a GPU that is here is not asked.
+    // The test's Python has no Ray, and a local GPU is not used instead.
     let ran = project.verify(&["candidates/faster.py"]);
     let (code, said) = (ran.status.code(), text(&[ran.stdout, ran.stderr].concat()));
     assert!(
@@ -187,7 +188,7 @@ fn a_client_does_not_look_at_all_gpus_for_each_candidate() {
 }
 
 #[test]
-fn candidates_go_where_they_should_and_are_called_back() {
+fn pool_placement_tests_in_python_pass() {
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/pool/placement.py");
     let ran = Command::new(test_python()).args(["-B", script]).output().unwrap();
     assert!(ran.status.success() && text(&ran.stderr).contains("\nOK"), "{}", text(&ran.stderr));
@@ -203,7 +204,8 @@ fn two_thousand_evaluations_come_once_each() {
     let project = Project::new(SCALE, &[]);
     let at_import = |statement: &str| SCALE.replace("import triton\n", &format!("{statement}\nimport triton\n"));
     for number in 0..400 {
-        // One of ten crashes; most are refused soon, so that judging takes little beside what is tried here.
+        // One in ten candidates crashes; most are refused soon, so that judging takes little time compared with the
+        // transfer.
         let (name, text) = match number % 10 {
             3 => ("exits", at_import("os._exit(0)")),
             7 if number % 100 == 7 => ("faster", SCALE.replace(FASTER.0, FASTER.1)),
@@ -213,7 +215,7 @@ fn two_thousand_evaluations_come_once_each() {
     }
     let mut cluster = Cluster::start(&["toy"; 4]);
     judge_in(&project, &cluster.address, "");
-    // One after the other: what it costs to be judged elsewhere, where there is a processor for it.
+    // One candidate at a time, for the overhead of remote judging on an idle processor.
     let alone = judged(&project, &["--jobs", "1"], |_, _| ());
     println!("one at a time: {}", overhead(&alone));
     let since = std::time::Instant::now();
@@ -240,7 +242,7 @@ fn two_thousand_evaluations_come_once_each() {
     assert!(median < 5.0, "{median} ms");
 }
 
-/// Milliseconds of each evaluation that its worker did not have it.
+/// Milliseconds of each evaluation that were not spent in its worker.
 fn overheads(reports: &[Report]) -> Vec<f64> {
     let stage = |report: &Report| {
         let stages = report.0["stages"].as_array().unwrap();

@@ -72,7 +72,7 @@ impl Compiler {
         }
     }
 
-    /// Compiles the call that a file's comment describes; what tells the code.
+    /// Compiles the call that a file's comment describes; returns a hash of the code.
     fn compile(&mut self, file: PathBuf) -> String {
         let text = std::fs::read_to_string(&file).unwrap();
         let workload = workloads_of_comments(&file, &text).unwrap().remove(0);
@@ -91,7 +91,7 @@ impl Compiler {
 }
 
 #[test]
-fn it_is_compiled_as_for_a_device_without_one() {
+fn compiling_without_a_device_gives_the_code_of_the_device() {
     let python = std::env::var_os("WARPSMITH_TEST_PYTHON").expect("run the tests by `cargo xtask test`");
     let matmul = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/matmul.py");
     let matmul = std::fs::read_to_string(matmul).unwrap();
@@ -99,7 +99,7 @@ fn it_is_compiled_as_for_a_device_without_one() {
     let files = [("scale.py", FILE.to_owned()), ("matmul.py", format!("{call}{matmul}"))];
     let folder = tempfile::tempdir().unwrap();
     let [there, played] = ["there", "played"].map(|name| folder.path().join(name));
-    // Where one is played, tensors are the host's.
+    // With a simulated device, tensors are on the host.
     for (part, kind) in [(&there, "cuda"), (&played, "cpu")] {
         std::fs::create_dir_all(part).unwrap();
         for (name, text) in &files {
@@ -115,7 +115,7 @@ fn it_is_compiled_as_for_a_device_without_one() {
     if matches!(devices(), Devices::Found(_)) {
         return;
     }
-    // A process that is to run needs one.
+    // A process that runs kernels needs a device.
     let mut runs = Compiler::start(&device, &there, None);
     assert!(matches!(runs.child.wait(PATIENCE), Ok(Some(_))));
 }

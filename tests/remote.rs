@@ -42,7 +42,7 @@ while head := worker.stdout.read(4):
     sys.stdout.buffer.flush()
 "#;
 
-/// What a worker speaks.
+/// The messages of a worker.
 const SPEAKING: &str = r#"
 import json, os, select
 def say(message):
@@ -109,7 +109,7 @@ while True:
             json.dump(dropped, file)
 "#;
 
-/// Passes on what a worker is asked, and takes each candidate back at once.
+/// Forwards the requests to a worker, and withdraws each candidate at once.
 const CHANGING: &str = r#"
 import json, subprocess, sys
 worker = subprocess.Popen(sys.argv[1:], stdin=subprocess.PIPE)
@@ -125,7 +125,7 @@ worker.stdin.close()
 sys.exit(worker.wait())
 "#;
 
-/// Says that it is ready, in the words of another release.
+/// Reports that it is ready, in the protocol of another release.
 const OTHER_RELEASE: &str = r#"
 import json, sys
 environment = dict(python="", torch="", triton="", device="", driver="")
@@ -136,7 +136,7 @@ sys.stdin.read()
 "#;
 
 fn project() -> Project {
-    // What lies beside the original goes along.
+    // Files beside the original are sent along.
     let original = SCALE.replace("import os\n", "import os\nimport helper\nassert helper.IS_HERE\n");
     let project = Project::new(&original, CANDIDATES);
     project.write("helper.py", "IS_HERE = True\n");
@@ -149,8 +149,7 @@ fn judge_by(project: &Project, command: &[&str]) {
     project.write("warpsmith.toml", &format!("[evaluator]\ncommand = {command:?}\n[optimize]\ncandidates = 10\n"));
 }
 
-/// What must not depend on where a candidate is judged.
-/// Candidate, verdict, checks and line.
+/// The parts of a report that must not depend on where a candidate is judged: candidate, verdict, checks and line.
 type Told = (String, String, Vec<(String, bool)>, serde_json::Value);
 
 fn verdicts(reports: &[Report]) -> Vec<Told> {
@@ -167,7 +166,7 @@ fn said(reports: &[Report]) -> Vec<(String, &str)> {
 }
 
 #[test]
-fn verdicts_are_the_same_elsewhere() {
+fn a_remote_evaluator_gives_the_local_verdicts() {
     let project = project();
     let (here, code) = project.batch(&["--quick"]);
     assert_eq!(said(&here), EXPECTED.map(|(name, said)| (name.to_owned(), said)));
@@ -192,7 +191,7 @@ fn each_verdict_comes_once_when_the_link_breaks() {
 }
 
 #[test]
-fn a_link_that_breaks_again_leaves_nothing_unsaid() {
+fn candidates_of_a_connection_that_keeps_failing_are_reported_as_undecided() {
     let project = project();
     judge_by(&project, &[test_python().to_str().unwrap(), "relay.py", "always", "log", BINARY, "worker"]);
     let (reports, code) = project.batch(&["--quick"]);
@@ -211,7 +210,7 @@ fn a_link_that_breaks_again_leaves_nothing_unsaid() {
 }
 
 #[test]
-fn what_is_no_worker_is_told_plainly() {
+fn an_evaluator_command_that_is_not_a_worker_is_reported() {
     let project = project();
     let python = test_python();
     let python = python.to_str().unwrap();
@@ -253,9 +252,9 @@ fn speaking(worker: &str) -> String {
     [SPEAKING, worker].concat().replace("PROTOCOL", &protocol::PROTOCOL.to_string())
 }
 
-/// Many GPUs are given what is made of candidates that are being judged, and called back where those are refused.
+/// Many GPUs also get candidates that derive from ones being judged; these are withdrawn when the parent is refused.
 #[test]
-fn what_was_made_of_a_refused_candidate_is_called_back() {
+fn candidates_derived_from_a_refused_one_are_called_back() {
     let project = Project::new(SCALE, &[]);
     project.write("recalled.py", &speaking(RECALLED));
     judge_by(&project, &[test_python().to_str().unwrap(), "recalled.py"]);
@@ -311,7 +310,7 @@ fn a_worker_that_cannot_work_says_why_and_ends_with_2() {
     assert!(error.starts_with("error: judging needs a GPU: "), "{error}");
 }
 
-/// This machine has no GPU; the device is the other one's, and so is what an offer says.
+/// This machine has no GPU; the other machine's device judges and is named in the offer.
 #[test]
 fn optimizing_needs_no_gpu_where_the_evaluator_has_one() {
     let project = Project::new(SCALE, &[]);
@@ -330,7 +329,7 @@ fn optimizing_needs_no_gpu_where_the_evaluator_has_one() {
     for words in ["× faster: ", ", 95 % ", ", simulated:", "Measured on elsewhere (simulated), Triton "] {
         assert!(shown.contains(words), "{words}: {shown}");
     }
-    // A call cannot be recorded here, and nothing is run to see that.
+    // A call cannot be recorded here, and no program is run to find that out.
     project.write("original.py", &SCALE.replace("# warpsmith: workload", "# no workload"));
     let (code, shown) = optimize();
     assert_eq!(code, Some(2));

@@ -32,13 +32,13 @@ fn the_examples_of_the_rule_are_right() {
 }
 
 #[test]
-fn a_device_may_have_too_little() {
+fn a_kernel_is_flagged_only_on_targets_with_too_little_shared_memory() {
     let folder = folder_of(&example("Bad"));
     assert_eq!(folder.found(&[]), [""; 0], "it was not compiled");
     assert_eq!(folder.found(&["--compile", "--target", "cuda:89"]), ["k.py:9"]);
     let ran = folder.run(&["check", "--compile", "--target", "sm_90"]);
     assert!(ran.code == 2 && ran.err.contains("did you mean `cuda:90`?"), "{}", ran.err);
-    // With types that are guessed, it may be otherwise.
+    // With guessed types the result may be different.
     let guessed = folder_of(&example("Bad").replace("# warpsmith:", "#"));
     assert_eq!(guessed.found(&["--compile"]), [""; 0]);
 }
@@ -56,7 +56,7 @@ fn a_launch_without_a_tuner_is_found_too() {
 }
 
 #[test]
-fn resources_are_told() {
+fn the_resources_command_prints_registers_and_shared_memory() {
     let folder = folder_of(&example("Bad"));
     let ran = folder.run(&["resources", "k.py"]);
     let lines: Vec<&str> = ran.out.lines().collect();

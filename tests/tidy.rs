@@ -2,7 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that panics fails, as it should")]
 
-// The chore that writes the generated files, so that a plain `cargo test` notices stale ones.
+// The code that writes the generated files, so that a plain `cargo test` notices stale ones.
 #[path = "../xtask/generate/src/files.rs"]
 #[expect(dead_code, reason = "the chore also writes")]
 mod files;
@@ -17,8 +17,8 @@ use std::path::{Path, PathBuf};
 const LONG: usize = 400;
 const TOO_LONG: usize = 500;
 
-/// Libraries that one half of the program may name and the other may not: a word, and the folders that may contain it. What a crate
-/// may use stands in its manifest.
+/// Libraries that only one half of the program may name: a word, and the folder that may contain it. The dependencies
+/// of a crate are in its manifest.
 const ONLY_IN: &[(&str, &str)] = &[("tower_lsp", "src/server"), ("tokio", "src/server"), ("clap", "src/cli")];
 
 /// The crates that are pure functions of text.
@@ -124,7 +124,7 @@ fn crates_depend_on_lower_ones_alone() {
     assert_none(&problems);
 }
 
-/// Findings are kept while the text above them grows: where a rule gets its lines must be known.
+/// Findings are kept while the text above them grows, so a rule must get line numbers from its context.
 #[test]
 fn rules_ask_their_context_for_lines() {
     let own = ["context.rs", "cached_findings.rs", "suppression.rs"].map(|name| format!("crates/rules/src/{name}"));
@@ -146,7 +146,7 @@ fn the_model_the_rules_and_the_ide_are_pure() {
     assert_none(&problems);
 }
 
-/// In `tests/`, Cargo takes `common.rs` for a test of its own.
+/// In `tests/`, Cargo would take `common.rs` for a test program.
 #[test]
 fn a_module_with_parts_is_a_file_beside_its_folder() {
     let is_ours = |path: &str| path.starts_with("src/") || path.starts_with("crates/");
@@ -171,7 +171,7 @@ fn files_are_short_enough_to_read() {
 
 #[test]
 fn nothing_is_left_unfinished() {
-    // Spelt so that this file does not contain them.
+    // Written such that this file does not contain them.
     let leftovers = [concat!("todo", "!("), concat!("unimplemented", "!("), concat!("dbg", "!("), concat!("FIX", "ME")];
     let mut problems = Vec::new();
     for (path, text) in files().iter().filter(|(path, _)| path.ends_with(".rs")) {
@@ -185,7 +185,7 @@ fn nothing_is_left_unfinished() {
 #[test]
 fn no_file_names_a_place_of_one_machine() {
     let places = [concat!("/", "work/"), concat!("/", "root/"), concat!("/", "home/"), concat!("/", "Users/")];
-    // Where such a path is an example for readers.
+    // In these forms the path is an example for readers.
     let allowed = ["/home/you/", "/home/me/"];
     let mut problems = Vec::new();
     for (path, text) in files() {
@@ -206,7 +206,7 @@ fn links_in_the_manual_lead_somewhere() {
         files().iter().filter(|(path, _)| path.ends_with(".md") && !path.starts_with("crates/rules/src/"))
     {
         let folder = root().join(path).parent().unwrap().to_path_buf();
-        // In code, `kernel[grid](x)` is no link: what stands between backticks, in a block or a line.
+        // In code, `kernel[grid](x)` is not a link, so text between backticks, in a block or a line, is skipped.
         let prose: String = text.split("```").step_by(2).flat_map(|part| part.split('`').step_by(2)).collect();
         for (_, rest) in prose.match_indices("](").map(|(at, _)| prose.split_at(at + 2)) {
             let target = rest.split([')', '#']).next().unwrap();

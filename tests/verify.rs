@@ -53,7 +53,7 @@ const TOP: &str = "# warpsmith: workload entry=scale x=f32[5,12]\n";
 /// Each reason that can be shown without a GPU: a name, the reason, and words of the evidence.
 #[rustfmt::skip]
 const REFUSED: &[(&str, &str, &str, Edit<'_>)] = &[
-    // First, because its time limit is the longest of all.
+    // This one is first because its time limit is the longest.
     ("a_endless", "time", "no answer after 30 s", (TOP, "while True: time.sleep(1)\n")),
     ("import", "load", "no_such_module", ("import torch\n", "import torch, no_such_module\n")),
     ("syntax", "load", "SyntaxError", ("rows, columns = x.shape", "rows, columns = x.shape)")),
@@ -92,17 +92,17 @@ const REFUSED: &[(&str, &str, &str, Edit<'_>)] = &[
     ("garbage", "pipe", "no answer", (RETURN, "    for fd in range(1, 64):\n        try: os.write(fd, b'{\"verdict\": \"accepted\"}' * 9)\n        except OSError: pass\n    return out\n")),
 ];
 
-/// What a report says otherwise than expected, if anything: its word, and words of the evidence.
+/// The difference of a report from the expectation, if any: its verdict, and words of the evidence.
 fn otherwise(report: &Report, expected: &str, words: &str) -> Option<String> {
     let (said, evidence) = (report.said(), report.0["evidence"].as_str().unwrap_or_default());
     let is_otherwise = said != expected || !evidence.contains(words);
     is_otherwise.then(|| format!("{}: {said} instead of {expected}: {evidence}", report.name()))
 }
 
-/// A candidate: its name, what is said of it, words of the evidence, and what it has instead of what.
+/// A candidate: its name, the verdict, words of the evidence, and the edit of the original.
 type Expected = (&'static str, &'static str, &'static str, Edit<'static>);
 
-/// Judges candidates that differ from the original in one place each, `LATE` in them replaced by `late`.
+/// Judges candidates that differ from the original in one edit each, where `late` replaces `LATE`.
 fn as_expected(original: &str, late: &str, candidates: &[Expected]) {
     let project = Project::new(original, &[]);
     for (name, _, _, (old, new)) in candidates {
@@ -120,7 +120,7 @@ fn as_expected(original: &str, late: &str, candidates: &[Expected]) {
 }
 
 #[test]
-fn each_fault_is_refused_for_its_reason_and_what_is_right_is_accepted() {
+fn each_faulty_candidate_is_refused_for_its_reason_and_correct_ones_pass() {
     let right = [("same", SAME), ("faster", FASTER), ("slower", SLOWER), ("z_right", FASTER)];
     let refused = REFUSED.iter().map(|(name, _, _, edit)| (*name, *edit));
     let candidates: Vec<(&str, Edit<'_>)> = refused.chain(right).collect();
@@ -133,7 +133,7 @@ fn each_fault_is_refused_for_its_reason_and_what_is_right_is_accepted() {
         let refusal = REFUSED.iter().find(|(it, ..)| *it == name);
         let (expected, words) = refusal.map_or(("accepted", ""), |(_, reason, words, _)| (*reason, *words));
         others.extend(otherwise(report, expected, words));
-        // All checks but the last of a refusal passed, and that one names the reason.
+        // All checks before the refusal passed, and the failed one has the reason.
         let checks = report.checks();
         let failed: Vec<_> = checks.iter().filter(|(_, passed)| !passed).collect();
         let last = (report.said().to_owned(), false);
@@ -155,7 +155,7 @@ fn each_fault_is_refused_for_its_reason_and_what_is_right_is_accepted() {
     assert_eq!(field("raises", "line"), 1 + SCALE.lines().position(|line| line == "    return out").unwrap());
 }
 
-/// An entry with a gradient, with results that are NaN by right, and with an argument that it changes.
+/// An entry with a gradient, with correct results that are NaN, and with an argument that it changes.
 const ROOT: &str = "
 import torch
 import triton
@@ -194,7 +194,7 @@ def root(x, calls):
 ";
 
 #[test]
-fn gradients_unwritten_memory_and_missing_changes_are_seen() {
+fn wrong_gradients_unwritten_memory_and_missing_changes_are_refused() {
     let candidates = [
         (
             "accepted",
@@ -241,7 +241,7 @@ fn reports_for_people_and_programs_and_the_exit_status() {
     let accepted = project.verify(&["candidates/faster.py", "--quick", "--json"]);
     let report: serde_json::Value = serde_json::from_slice(&accepted.stdout).unwrap();
     let figures = &report["measured"][0];
-    // Of five rows of twelve elements each one is read and written.
+    // One of five rows of twelve elements is read and written.
     let floor = &figures["floor"];
     assert_eq!((&floor["read"], &floor["written"], &floor["hard"]), (&240.0.into(), &240.0.into(), &().into()));
     assert_eq!((&figures["n"], &figures["interval"]), (&32.into(), &report["interval"]));
@@ -260,9 +260,9 @@ fn reports_for_people_and_programs_and_the_exit_status() {
     assert_eq!(refused.matches("60 of 60 elements").count(), 1, "{refused}");
 }
 
-/// Nothing is said of a candidate when the original says nothing.
+/// Where the original has no result, the candidate gets no verdict.
 #[test]
-fn what_cannot_be_judged_is_said_with_another_status() {
+fn undecided_candidates_exit_with_status_2() {
     let undecided = |original: &str, words: &str| {
         let project = Project::new(SCALE, &[("same", SAME)]);
         project.write("original.py", original);
@@ -296,7 +296,7 @@ const NARROW: Edit<'_> = (
 const WHOLE: &str = "torch.empty((rows, columns)";
 const ALL_ROWS: &str = "torch.empty((len(x), columns)";
 
-/// On a simulated device the number of elements that 32 bits count is another: 4,000.
+/// On a simulated device the limit of 32-bit offsets is another number of elements: 4,000.
 #[test]
 fn offsets_that_overflow_are_seen_where_the_original_is_right() {
     let judge = |original: &str, candidates: &[(&str, Edit<'_>)]| {
@@ -318,12 +318,12 @@ fn offsets_that_overflow_are_seen_where_the_original_is_right() {
         agrees.contains("agrees") && evidence.contains("5 → 339, beyond") && evidence.contains("60 of 60"),
         "{told:?}"
     );
-    // Where the original itself is wrong nothing is asked.
+    // Where the original itself is wrong, the check is skipped.
     let told = judge(&right.replace(NARROW.0, NARROW.1).replace("BLOCK = 16", "BLOCK = 4"), &[("faster", FASTER)]);
     assert!(told[0].0 == "accepted" && told[0].1.contains("not credible"), "{told:?}");
 }
 
-/// Runs what it is given, and reports what the program has printed: `<memcheck>`, `<racecheck>`, `<broken>`.
+/// Runs the given command, and reports what the program has printed: `<memcheck>`, `<racecheck>`, `<broken>`.
 const CHECKER: &str = r#"#!/usr/bin/env python3
 import subprocess, sys
 args = sys.argv[1:]
@@ -376,12 +376,12 @@ fn winners_run_under_the_checker_of_memory() {
     let (said, _, _, evidence) = judge(&variables, "memory");
     assert_eq!(said, "overrun", "{evidence}");
     assert!(evidence.contains("Invalid __global__ read of size 4 bytes at scale_kernel"), "{evidence}");
-    // Some of Triton's own reductions show hazards that do no harm, and what does not run to its end says nothing.
+    // Some of Triton's own reductions contain harmless hazards, and an incomplete run proves nothing.
     let (said, checks, notes, _) = judge(&variables, "races");
     assert!((&*said, checks) == ("accepted", 1) && notes.contains("8 hazards"), "{said} {checks} {notes}");
     let (said, checks, notes, _) = judge(&variables, "broken");
     assert!((&*said, checks) == ("accepted", 0) && notes.contains("cannot say"), "{said} {checks} {notes}");
-    // What is no offer is not run under it; without it that is told.
+    // A candidate that is no offer is not run under the checker; a missing checker is noted.
     let (said, checks, notes, _) = judge(&variables, "same");
     assert_eq!((&*said, checks, &*notes), ("accepted", 0, ""));
     let (said, checks, notes, _) = judge(&[], "faster");
@@ -416,14 +416,14 @@ def total(x):
 ";
 const AS_IT_IS: &str = "x = x + 0.0";
 const LOADED: &str = "other=0.0)\n";
-/// What is left of a number of 32 bits in tf32 and in bfloat16.
+/// Edits that truncate a 32-bit number to tf32, and to bfloat16.
 const COARSE: &str = "x = (x.to(tl.int32, bitcast=True) & -8192).to(tl.float32, bitcast=True)";
 const COARSER: &str = "x = (x.to(tl.int32, bitcast=True) & -65536).to(tl.float32, bitcast=True)";
 
-/// Another order of summation is no fault where the original's error cannot be told from a run at a higher precision; nor is
-/// more precision than the original's.
+/// Another order of summation is accepted where the error of the original cannot be determined by a run at a higher
+/// precision; so is a higher precision than the original's.
 #[test]
-fn the_original_is_not_exact_where_nothing_is_more_exact() {
+fn other_summation_orders_pass_if_the_error_of_the_original_is_unknown() {
     let judge = |original: &str, candidates: &[(&str, Edit<'_>)]| {
         let (reports, _) = Project::new(original, candidates).batch(&["--quick"]);
         let told = |report: &Report| (report.name(), report.said().to_owned(), report.0["evidence"].to_string());
@@ -436,11 +436,11 @@ fn the_original_is_not_exact_where_nothing_is_more_exact() {
     let order = ("order", ("BLOCK=4", "BLOCK=64"));
     let coarse = ("coarse", (AS_IT_IS, COARSE));
     let coarser = ("coarser", (AS_IT_IS, COARSER));
-    // It takes no other type; and it calculates in this one whatever it is given.
+    // The original accepts no other type; and it calculates in this one, whatever its inputs are.
     expect(judge(TOTAL, &[order, coarse]), &[("coarse", "output"), ("order", "accepted")]);
     let cast = TOTAL.replace(" and x.dtype == torch.float32", "").replace(LOADED, "other=0.0).to(tl.float32)\n");
     expect(judge(&cast, &[order, coarse]), &[("coarse", "output"), ("order", "accepted")]);
-    // It takes numbers of tf32.
+    // The original accepts tf32 values.
     let precise = ("precise", (COARSE, AS_IT_IS));
     let coarser_yet = ("coarser", (COARSE, coarser.1.1));
     let original = TOTAL.replace(AS_IT_IS, COARSE);
@@ -448,7 +448,7 @@ fn the_original_is_not_exact_where_nothing_is_more_exact() {
         judge(&original, &[order, precise, coarser_yet]),
         &[("coarser", "output"), ("order", "accepted"), ("precise", "accepted")],
     );
-    // Twice a number is exact in every type.
+    // Doubling a number is exact in every type.
     let inexact = ("inexact", ("y = x * 2.0", "y = x * 2.0000002"));
     expect(judge(SCALE, &[("faster", FASTER), inexact]), &[("faster", "accepted"), ("inexact", "output")]);
 }
@@ -470,6 +470,6 @@ fn limits_come_from_the_settings() {
     let [calls, loads, prints] = said.as_slice() else { panic!("{said:?}") };
     assert!(calls.1 == "time" && calls.2.contains("no answer after 9 s"), "{calls:?}");
     assert!(loads.1 == "time" && loads.2.contains("no answer after 8 s"), "{loads:?}");
-    // Printing beyond the limit raises, and who looks on ends it as well: what comes first is told.
+    // Printing beyond the limit raises, and the supervisor ends the process as well; the first of the two is reported.
     assert!(prints.1 == "writing" || prints.2.contains("File too large"), "{}", prints.1);
 }

@@ -24,7 +24,7 @@ use replayed_sessions::Played;
 
 const SCRIPTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/vscode");
 
-/// The server that the extension is to carry: the one that was built, or the one that users get.
+/// The server in the extension: the one that was built here, or the one that users get.
 fn server() -> PathBuf {
     std::env::var_os("WARPSMITH_TEST_SERVER").unwrap_or_else(|| env!("CARGO_BIN_EXE_warpsmith").into()).into()
 }
@@ -53,7 +53,7 @@ fn state(path: &Path, out: &mut String) {
     }
 }
 
-/// VS Code and the folder with the built extension, packed and installed; `None` when the user wants none.
+/// VS Code and the folder with the built extension, packed and installed; `None` when the user skips these tests.
 fn installed() -> Option<(PathBuf, PathBuf)> {
     if std::env::var_os("WARPSMITH_SKIP_VSCODE").is_some_and(|value| value == "1") {
         eprintln!("skipped: WARPSMITH_SKIP_VSCODE is set");
@@ -61,7 +61,7 @@ fn installed() -> Option<(PathBuf, PathBuf)> {
     }
     let target = Path::new(env!("CARGO_TARGET_TMPDIR"));
     let (prefix, build) = (target.join("vscode"), target.join("vscode-extension"));
-    // One test installs and builds, the others wait: nextest runs each in a process of its own.
+    // One test installs and builds while the others wait: nextest runs each in a separate process.
     let working = File::create(target.join("vscode.lock")).unwrap();
     working.lock().unwrap();
     if !prefix.join("complete").exists() {
@@ -109,10 +109,10 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// A folder of the user's, as `examples/` and `tests/vscode/project/` have it.
+/// A project folder of a user, with the contents of `examples/` and `tests/vscode/project/`.
 struct Project(tempfile::TempDir);
 
-/// Of an editor in a picture: what matters alone, and light, as paper is.
+/// The look of an editor in a picture: only the relevant parts, on a light background.
 const LOOK: &str = r#""workbench.colorTheme": "Default Light Modern", "workbench.activityBar.location": "hidden",
     "window.commandCenter": false, "workbench.layoutControl.enabled": false, "breadcrumbs.enabled": false,
     "editor.fontFamily": "'DejaVu Sans Mono'", "editor.fontSize": 13, "editor.occurrencesHighlight": "off", "editor.selectionHighlight": false"#;
@@ -120,7 +120,7 @@ const LOOK: &str = r#""workbench.colorTheme": "Default Light Modern", "workbench
 impl Project {
     fn empty() -> Self {
         let project = Self(tempfile::tempdir().unwrap());
-        // The folder is its own workspace, wherever temporary folders are.
+        // A `.git` folder makes this folder the workspace, wherever temporary folders are.
         fs::create_dir_all(project.path(".git")).unwrap();
         project
     }
@@ -132,7 +132,8 @@ impl Project {
         project
     }
 
-    /// The same, with a Python that has Triton, and a search that ends after so many candidates and changes the launch alone.
+    /// The same, with a Python that has Triton, and a search that ends after this number of candidates and changes only
+    /// the launch.
     fn with_python(candidates: usize) -> Self {
         let project = Self::new();
         let python = std::env::var("WARPSMITH_TEST_PYTHON").expect("run the tests by `cargo xtask test`");
@@ -157,7 +158,7 @@ impl Project {
         fs::write(self.path(name).join(".vscode/settings.json"), settings).unwrap();
     }
 
-    /// Runs a script against a VS Code of its own; returns what it said.
+    /// Runs a script against a VS Code of its own; returns its output.
     ///
     /// Starting a server takes a tenth of a second. If all tests shared one, a test that is killed could harm the others, and none
     /// could have variables, trust and settings of its own.
@@ -178,7 +179,7 @@ impl Project {
             command.arg(if own.exists() { own } else { build.join("extension") }).arg(build.join("test.js"));
         }
         command.arg(shots).envs(variables.iter().copied());
-        // Nothing of the user's.
+        // The user's own folders are not used.
         for folder in ["XDG_STATE_HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME"] {
             command.env(folder, self.0.path().join(folder));
         }
@@ -198,7 +199,7 @@ impl Project {
 
 #[test]
 fn vscode_checks_files_and_notebooks_and_survives_the_server() {
-    // No device, even where there is one.
+    // No device is visible, even if the machine has one.
     Project::new().suite("trusted", "", &[("CUDA_VISIBLE_DEVICES", "")]);
 }
 
@@ -217,7 +218,7 @@ fn vscode_runs_nothing_of_a_workspace_that_is_not_trusted() {
 
 /// Each folder of a window has its own settings and the interpreter that is selected for it.
 #[test]
-fn vscode_keeps_folders_apart() {
+fn vscode_uses_the_settings_and_interpreter_of_each_folder() {
     let project = Project::new();
     let python = std::env::var("WARPSMITH_TEST_PYTHON").expect("run the tests by `cargo xtask test`");
     project.add_folder("one", "L001", &python);
@@ -227,8 +228,8 @@ fn vscode_keeps_folders_apart() {
     project.suite("folders", "both.code-workspace", &[]);
 }
 
-/// An extension that carries no server takes the one of the selected environment, then the one on the PATH, and says when there
-/// is none.
+/// An extension without a server uses the one of the selected environment, then the one on the PATH, and reports when
+/// there is none.
 #[test]
 fn vscode_finds_the_server_elsewhere() {
     let Some((_, build)) = installed() else { return };
@@ -251,7 +252,7 @@ fn vscode_compiles_inspects_records_and_optimizes() {
     Project::with_python(8).suite("optimizing", "", &[("WARPSMITH_FAKE_DEVICE", "toy")]);
 }
 
-/// Models that another extension brings make the candidates, and need no key.
+/// Models from another extension make the candidates, and need no key.
 #[test]
 fn vscode_asks_its_own_language_models() {
     let project = Project::with_python(4);
@@ -261,16 +262,16 @@ fn vscode_asks_its_own_language_models() {
     project.suite("models", "", &[("WARPSMITH_FAKE_DEVICE", "toy")]);
 }
 
-/// By mouse and keyboard, from a mistake to an applied offer.
+/// A session with mouse and keyboard, from a mistake to an applied offer.
 #[test]
-fn a_session_in_the_workbench() {
+fn vscode_workbench_session_applies_an_offer() {
     let project = Project::with_python(8);
     drop(project.run("session", "session.js", "", &[("WARPSMITH_FAKE_DEVICE", "toy")]));
 }
 
-/// A panel that shows what a search does, from its first candidate to an applied offer, and after the window was loaded again.
+/// A panel that shows a search, from its first candidate to an applied offer, and again after the window is reloaded.
 #[test]
-fn a_search_is_drawn_while_it_goes_on() {
+fn vscode_panel_draws_a_running_search() {
     let project = Project::with_python(24);
     drop(project.run("panel", "panel.js", "", &[("WARPSMITH_FAKE_DEVICE", "toy")]));
 }
@@ -288,14 +289,14 @@ fn a_session_of_vscode_is_recorded() {
     }
 }
 
-/// A search on a GPU as it was, played by a stand-in for the server: the panel draws it, and the edit that was measured is made.
+/// A search recorded on a GPU, replayed by a fake server: the panel draws it, and the measured edit is applied.
 #[test]
-fn a_search_on_a_gpu_is_shown_as_it_was() {
+fn vscode_replays_a_recorded_gpu_search_and_applies_its_edit() {
     let project = Project::empty();
     let played = Played::new("vscode-h200.jsonl");
     fs::write(project.path(recording::FILE), &played.before).unwrap();
     let server = project.0.path().join("stand-in");
-    // As long as it was where pictures are made: the panel counts the seconds.
+    // For pictures, the replay takes as long as the search did, because the panel counts the seconds.
     played.stand_in(&server, if std::env::var_os("PICTURES").is_some() { 1 } else { 4 });
     fs::create_dir(project.path(".vscode")).unwrap();
     let settings = format!("{{{LOOK}, \"warpsmith.server.path\": {server:?}}}");

@@ -7,7 +7,7 @@ use std::process::Command;
 
 /// The worker as the binary carries it, unpacked into `cache`.
 fn worker(cache: &Path) -> PathBuf {
-    // The recorder unpacks it for whoever has something to record.
+    // The recorder unpacks the worker for any program that it records.
     let file = cache.join("file.py");
     let text = "import triton\n@triton.jit\ndef k(): pass\ndef f():\n    k[(1,)]()\n";
     std::fs::write(&file, text).unwrap();
@@ -39,7 +39,7 @@ fn run_with(module: &str, worker: Option<&Path>) {
         .unwrap();
     let told = String::from_utf8_lossy(&ran.stderr);
     assert!(ran.status.success(), "{}{told}", String::from_utf8_lossy(&ran.stdout));
-    // Without tests `unittest` may be content.
+    // `unittest` may succeed without having found tests.
     assert!(told.contains("\nOK"), "{told}");
 }
 
@@ -49,7 +49,7 @@ fn results_are_compared_by_the_error_of_the_original() {
 }
 
 #[test]
-fn great_tensors_are_kept_once() {
+fn large_equal_tensors_are_stored_once() {
     run("test_bits");
 }
 
@@ -59,23 +59,23 @@ fn right_kernels_are_accepted_and_wrong_ones_refused() {
 }
 
 #[test]
-fn without_torch_the_same_is_said() {
+fn judging_without_torch_gives_the_same_verdicts() {
     let cache = tempfile::tempdir().unwrap();
     run_with("test_torch_free", Some(&worker(cache.path())));
 }
 
 #[test]
-fn inputs_hold_what_they_are_asked_to() {
+fn generated_inputs_have_the_requested_contents() {
     run("test_inputs");
 }
 
 #[test]
-fn what_a_call_needs_is_what_its_results_depend_on() {
+fn needed_arguments_are_those_that_results_depend_on() {
     run("test_argument_needs");
 }
 
 #[test]
-fn what_python_compiles_is_kept_once() {
+fn bytecode_is_cached_once() {
     run("test_bytecode_cache");
 }
 
@@ -92,7 +92,7 @@ fn link(from: &Path, to: &Path) {
     }
 }
 
-/// The compiled modules below a folder, without the folders of their own.
+/// The paths of the compiled modules below a folder, without `__pycache__/`.
 fn compiled(folder: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().map(|entry| entry.unwrap().path());
     let below = |path: PathBuf| match path.is_dir() {
@@ -103,7 +103,7 @@ fn compiled(folder: &Path) -> Vec<String> {
 }
 
 #[test]
-fn processes_of_an_interpreter_that_keeps_nothing_have_it_kept() {
+fn bytecode_is_cached_for_interpreters_that_write_none() {
     let python = std::env::var_os("WARPSMITH_TEST_PYTHON").expect("run the tests by `cargo xtask test`");
     let folder = tempfile::tempdir().unwrap();
     let of = |path: &str| folder.path().join(path);

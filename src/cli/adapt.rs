@@ -1,4 +1,4 @@
-//! `warpsmith adapt`: makes kernels up, looks where they fail, and learns rules of that.
+//! `warpsmith adapt`: makes up kernels, finds out where they fail, and learns rules from that.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -90,7 +90,7 @@ pub(super) fn run(args: &AdaptArgs, out: &mut impl Write) -> anyhow::Result<Exit
     Ok(ExitCode::SUCCESS)
 }
 
-/// What the memory is worth as a filter: the share of changed kernels that compile, with it and without.
+/// Measures the memory as a filter: the share of changed kernels that compile, with and without it.
 fn try_memory(args: &AdaptArgs, oracle: &Oracle, out: &mut impl Write) -> anyhow::Result<ExitCode> {
     let memory = Store::memory_in(&state_folder())?;
     let ExperimentResult { unfiltered, filtered, lost } =

@@ -1,5 +1,5 @@
-//! `warpsmith bench kernelbench FOLDER`: a folder of tasks, each searched for a faster version, with the figures that such
-//! benchmarks are told by.
+//! `warpsmith bench kernelbench FOLDER`: searches for a faster version of each task in a folder, and computes the
+//! figures that such benchmarks use.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,9 +16,9 @@ use search::{OptimizeScope, Report, SearchAction, SearchRequest, TriedCandidate}
 
 use super::optimize::{Terminal, seconds};
 
-/// What the speedup of a task counts at most in the figures that are capped: one that is greater is seldom what it seems.
+/// The highest speedup of a task in the capped figures: a higher one is seldom real.
 const CAP: f64 = 10.0;
-/// The thresholds that `fast_p` is told for.
+/// The thresholds of `fast_p`.
 const THRESHOLDS: [f64; 4] = [0.0, 1.0, 1.5, 2.0];
 
 /// Arguments of `bench`.
@@ -55,22 +55,24 @@ struct KernelBench {
     json: bool,
 }
 
-/// What came of a task.
+/// The result of a task.
 #[derive(Clone, Debug, Default, Serialize)]
 struct Task {
     name: String,
-    /// Whether a candidate with kernels of Triton's was right.
+    /// Whether a candidate with Triton kernels was correct.
     correct: bool,
-    /// How many times as fast as the original: what was measured of the offer, or of the fastest candidate that was right, by a few timings.
+    /// The speedup over the original: the measured one of the offer, or else that of the fastest correct candidate by a
+    /// few timings.
     speedup: Option<f64>,
-    /// The 95 % interval, of an offer alone.
+    /// The 95 % interval; only for an offer.
     interval: Option<[f64; 2]>,
     run: Option<String>,
-    /// Why nothing was tried.
+    /// The reason why no search was run.
     failed: Option<String>,
 }
 
-/// Figures over all tasks; those without a right candidate count as 1× (the original is kept) in means, and as failed in `fast_p`.
+/// Figures over all tasks. A task without a correct candidate counts as 1× in means (the original is kept), and as
+/// failed in `fast_p`.
 #[derive(Debug, Default, PartialEq, Serialize)]
 struct Figures {
     mean: f64,
@@ -82,7 +84,8 @@ struct Figures {
 struct Summary {
     tasks: usize,
     correct: usize,
-    /// Share of the tasks that are right, and more than so many times as fast; `fast_0` are all that are right.
+    /// The share of tasks that are correct and more than `p` times as fast, by the name of the figure; `fast_0` is the
+    /// share of all correct ones.
     fast: BTreeMap<String, f64>,
     uncapped: Figures,
     capped: Figures,
@@ -119,7 +122,7 @@ pub(super) fn run(args: &BenchArgs, out: &mut impl Write) -> anyhow::Result<Exit
     Ok(ExitCode::SUCCESS)
 }
 
-/// The tasks of a folder in the order of their numbers.
+/// The tasks of a folder, ordered by number.
 fn tasks(folder: &Path, wanted: Option<&str>) -> anyhow::Result<Vec<PathBuf>> {
     let wanted = wanted.map(numbers).transpose()?;
     let entries = fs::read_dir(folder).with_context(|| format!("{} cannot be read", folder.display()))?;
@@ -175,7 +178,7 @@ fn one(file: &Path, args: &KernelBench, terminal: &Terminal) -> anyhow::Result<T
         Ok(report) => report,
         Err(error) => return Ok(Task { name, failed: Some(error.to_string()), ..Task::default() }),
     };
-    // What was found wrong when it was looked at closely is not right.
+    // A candidate that the confirmation refused is not correct.
     let is_refused = |tried: &&TriedCandidate| {
         report.confirmations.iter().any(|confirmed| confirmed.refused.is_some() && confirmed.change == tried.change)
     };
@@ -185,7 +188,7 @@ fn one(file: &Path, args: &KernelBench, terminal: &Terminal) -> anyhow::Result<T
     Ok(Task {
         name,
         correct: fastest.is_some(),
-        // What was not confirmed is no speedup.
+        // Without a confirmation there is no speedup.
         speedup: offered.map(|speedup| speedup.ratio).or(fastest.map(|fastest| fastest.min(1.0))),
         interval: offered.map(|speedup| [speedup.low, speedup.high]),
         run: Some(outcome.run),
@@ -257,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn what_failed_counts_as_the_original_in_means_and_not_at_all_in_shares() {
+    fn failed_tasks_count_as_1x_in_means_and_as_failures_in_shares() {
         let summary = summary(&[task(Some(4.0)), task(Some(25.0)), task(Some(0.5)), task(None)]);
         assert_eq!((summary.tasks, summary.correct), (4, 3));
         assert_eq!(summary.fast["fast_0"], 0.75);

@@ -102,7 +102,7 @@ fn check_files(args: &CheckArgs, projects: Projects) -> anyhow::Result<Vec<Repor
     if files.is_empty() {
         eprintln!("warning: no Python files to check");
     }
-    // All settings first: a mistake in one must not stop --fix half-way.
+    // All settings are read first: an error in one must not stop --fix half-way.
     let with_projects: Vec<_> = files
         .iter()
         .map(|file| Ok((file, projects.of(file.folder())?)))
@@ -115,7 +115,7 @@ fn check_files(args: &CheckArgs, projects: Projects) -> anyhow::Result<Vec<Repor
     Ok(with_projects.par_iter().map(check).collect())
 }
 
-/// How files are checked.
+/// The options of one run.
 struct Run<'a> {
     project: &'a Project,
     workspace: &'a Workspace,
@@ -198,9 +198,9 @@ fn findings(file: &files::InputFile, text: &str, run: &Run<'_>) -> (Source, Vec<
     (source, findings)
 }
 
-/// Writes `text` in place of the file: whole or not at all.
+/// Writes `text` to the file atomically.
 fn replace(path: &Path, text: &str) -> std::io::Result<()> {
-    // The file itself, not a link to it, is replaced.
+    // A link is resolved, so that the file itself is replaced.
     let path = path.canonicalize()?;
     let mut file = tempfile::NamedTempFile::new_in(path.parent().unwrap_or(Path::new(".")))?;
     file.write_all(text.as_bytes())?;

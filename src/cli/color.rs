@@ -4,7 +4,7 @@ use std::io::IsTerminal;
 
 use clap::ValueEnum;
 
-/// When to colour.
+/// When to colour the output.
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
 pub(super) enum Color {
     /// On a terminal, unless `NO_COLOR` is set
@@ -17,7 +17,7 @@ pub(super) enum Color {
 }
 
 impl Color {
-    /// Whether to colour what goes to standard output.
+    /// Whether to colour standard output.
     pub(super) fn enabled(self) -> bool {
         match self {
             Self::Always => true,

@@ -1,4 +1,4 @@
-//! What the commands that compile kernels have in common: whom they ask, for what device, about which model of a file.
+//! The setup that the commands that compile kernels share: the interpreter, the device, and the model of a file.
 
 use std::path::{Path, PathBuf};
 
@@ -10,13 +10,13 @@ use runtime::python::environment::PythonEnvironment;
 
 use crate::workspace::Workspace;
 
-/// Why nobody is asked; `option` is how the command line names an interpreter, if it does.
+/// The reason why Triton is not asked; `option` is the command-line option for the interpreter, if there is one.
 pub(super) fn no_interpreter(option: Option<&str>) -> String {
     let option = option.map_or_else(String::new, |option| format!("name one by {option} or "));
     format!("no Python with Triton was found; {option}set `python` in warpsmith.toml")
 }
 
-/// The interpreter to ask, and its Triton.
+/// The interpreter, and its Triton version.
 pub(super) fn interpreter(environment: Option<PythonEnvironment>) -> Option<(PathBuf, Version)> {
     environment.and_then(|environment| Some((environment.python, environment.triton?)))
 }
@@ -26,7 +26,7 @@ pub(super) fn local_device() -> Option<CompileTarget> {
     CompileTarget::of_capability(judge::devices().capability()?)
 }
 
-/// The file at `path`, an absolute path, with its model, which knows what is around it.
+/// The file at `path`, an absolute path, with its model, including imports and recorded launches.
 pub(super) fn model(text: &str, path: &Path, workspace: &Workspace) -> (Source, Module) {
     let source = Source::parse(text);
     let mut module = Module::build(&source);

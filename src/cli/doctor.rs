@@ -1,4 +1,4 @@
-//! `warpsmith doctor`: what works on this machine, what is missing and how to get it.
+//! `warpsmith doctor`: reports what works on this machine, what is missing and how to get it.
 
 mod compiler;
 mod evaluator;

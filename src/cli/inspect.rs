@@ -1,4 +1,4 @@
-//! `warpsmith inspect FILE`: what Triton's compiler makes of a kernel, with the lines that its parts come from.
+//! `warpsmith inspect FILE`: shows the output of Triton's compiler for a kernel, annotated with source lines.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -80,7 +80,7 @@ pub(super) fn run(args: &InspectArgs, out: &mut impl Write) -> anyhow::Result<Ex
 
 fn compiled(mut inspection: Inspection, python: PathBuf) -> Result<Listing, InspectionError> {
     let mut session = CompilerSession::new(python);
-    // The number is the session's to choose.
+    // The session replaces the number.
     while let Some(request) = inspection.request(0) {
         let answer =
             session.answer(request).map_err(|why| InspectionError(format!("Triton cannot be asked: {why}")))?;
@@ -95,7 +95,7 @@ fn compiled(mut inspection: Inspection, python: PathBuf) -> Result<Listing, Insp
     Err(InspectionError("there is nothing to ask".to_owned()))
 }
 
-/// The kernel that is named, or the only one.
+/// The named kernel, or the only one.
 fn chosen<'a>(args: &InspectArgs, module: &'a Module) -> anyhow::Result<&'a Kernel> {
     let shown = args.file.display();
     let names = |kernels: &[&Kernel]| {
@@ -110,7 +110,7 @@ fn chosen<'a>(args: &InspectArgs, module: &'a Module) -> anyhow::Result<&'a Kern
         let named = all.iter().find(|kernel| kernel.name == *name);
         return named.copied().ok_or_else(|| anyhow!("{shown} has no kernel `{name}`, only {}", names(&all)));
     }
-    // Kernels that others call are their helpers.
+    // Kernels that other kernels call are helpers.
     let called = module.called_in_kernels();
     let own: Vec<&Kernel> = all.iter().copied().filter(|kernel| !called.contains(&kernel.name)).collect();
     match (&own[..], &all[..]) {

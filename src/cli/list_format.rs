@@ -1,8 +1,8 @@
-//! The format of lists, for all commands that write one.
+//! The list formats that all commands share.
 
 use clap::ValueEnum;
 
-/// How lists are written.
+/// The format of a list.
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
 pub(super) enum Format {
     /// Lines to read

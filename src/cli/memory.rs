@@ -1,4 +1,5 @@
-//! `warpsmith memory list|show|learn|prove|export|import|forget`: what was learned from kernels that Triton refused.
+//! `warpsmith memory list|show|learn|prove|export|import|forget`: the rules that were learned from kernels that Triton
+//! refused.
 
 mod import;
 mod learn;
@@ -83,7 +84,7 @@ enum Action {
     },
 }
 
-/// A rule with what this user holds against it.
+/// A rule, with this user's objections to it.
 #[derive(Serialize)]
 struct Entry<'a> {
     #[serde(flatten)]
@@ -153,7 +154,7 @@ fn entry<'a>(memory: &LearnedRules, objections: &'a [RuleObjection], rule: &'a L
     Entry { rule, shown: memory.shows(rule), objection }
 }
 
-/// In a word how a rule is.
+/// The state of a rule in one word.
 fn state(entry: &Entry<'_>) -> &'static str {
     match entry.rule.state {
         RuleState::Promoted if entry.objection.is_some_and(|one| one.muted) => "muted",
@@ -198,7 +199,7 @@ fn export(store: &Store, file: Option<&PathBuf>, all: bool, out: &mut impl Write
     Ok(ExitCode::SUCCESS)
 }
 
-/// Forgets what stands against shipped rules. Returns the codes of the user's own.
+/// Removes the user's objections to shipped rules. Returns the codes of the user's own rules.
 fn forget_all(store: &mut Store) -> anyhow::Result<Vec<String>> {
     for objection in store.objections()? {
         store.drop_objection(&objection.code)?;

@@ -1,4 +1,4 @@
-//! `warpsmith optimize FILE`: search for a faster kernel and show or apply it.
+//! `warpsmith optimize FILE`: searches for a faster kernel, and shows or applies it.
 
 use std::fs;
 use std::io::Write;
@@ -66,7 +66,7 @@ pub(super) fn run(args: &OptimizeArgs, out: &mut impl Write) -> anyhow::Result<E
     Ok(if is_found { ExitCode::SUCCESS } else { ExitCode::from(FOUND) })
 }
 
-/// What is optimized: the file that was named, or that of the run that goes on.
+/// The request for a search: for the named file, or for that of the run that is resumed.
 fn request(args: &OptimizeArgs) -> anyhow::Result<SearchRequest> {
     let named = args.file.as_deref().map(config::absolute).transpose()?;
     let folder = match &named {
@@ -142,7 +142,7 @@ fn unified(args: &OptimizeArgs, request: &SearchRequest, offer: &Offer) -> Strin
     TextDiff::from_lines(&request.text, &offer.text).unified_diff().header(&name, &name).to_string()
 }
 
-/// The file, as it was named.
+/// The file name as it was given.
 fn name(args: &OptimizeArgs, request: &SearchRequest) -> String {
     args.file.as_ref().unwrap_or(&request.file).display().to_string()
 }
@@ -161,7 +161,7 @@ pub(super) fn seconds(text: &str) -> Result<f64, String> {
 pub(super) struct Terminal {
     bar: ProgressBar,
     stopped: Arc<AtomicBool>,
-    /// Whether the user has agreed already to what is sent to a model.
+    /// Whether the user has agreed already to send text to a model.
     sends: bool,
 }
 
@@ -182,7 +182,7 @@ impl Observer for Terminal {
         self.stopped.load(Ordering::Relaxed)
     }
 
-    /// Whoever types the command wants their code to run.
+    /// The user who types the command consents to running the code.
     fn confirm(&self, _: &str) -> bool {
         true
     }

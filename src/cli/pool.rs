@@ -1,4 +1,4 @@
-//! `warpsmith pool`: what a pool of GPUs has and does.
+//! `warpsmith pool`: shows the state of a pool of GPUs.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -60,7 +60,7 @@ fn show(address: &str, found: &ClusterStatus, out: &mut impl Write) -> std::io::
     for node in &found.nodes {
         show_node(node, &found.hosts, out)?;
     }
-    // A client tells each of its hosts the same.
+    // A client reports the same number to each of its hosts.
     let mut queued: BTreeMap<&str, usize> = BTreeMap::new();
     for session in found.hosts.iter().flat_map(|host| &host.sessions) {
         let most = queued.entry(&session.session).or_default();

@@ -1,4 +1,4 @@
-//! `warpsmith record -- COMMAND …`: run a program and note the calls that launch kernels.
+//! `warpsmith record -- COMMAND …`: runs a program and records the calls that launch kernels.
 
 use std::ffi::OsString;
 use std::io::Write;
@@ -51,7 +51,7 @@ pub(super) fn run(args: &RecordArgs, out: &mut impl Write) -> anyhow::Result<Exi
     Ok(match recorded.status {
         Some(0) if !recorded.workloads.is_empty() => ExitCode::SUCCESS,
         Some(0) => ExitCode::from(FOUND),
-        // As the program did, or as a shell says that a signal has ended it.
+        // The status is that of the program, or the one that shells use for a signal.
         Some(code) => ExitCode::from(u8::try_from(code).unwrap_or(FAILED)),
         None => ExitCode::from(recorded.signal.and_then(|signal| u8::try_from(128 + signal).ok()).unwrap_or(FAILED)),
     })

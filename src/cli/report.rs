@@ -1,4 +1,4 @@
-//! `warpsmith report RUN`: what a search did.
+//! `warpsmith report RUN`: shows what a search did.
 
 use std::fs;
 use std::io::Write;

@@ -1,4 +1,4 @@
-//! `warpsmith resources`: what kernels take of a device.
+//! `warpsmith resources`: shows the resources that kernels use on a device.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -31,7 +31,7 @@ pub(super) struct ResourcesArgs {
     format: Format,
 }
 
-/// One way to run a kernel.
+/// A variant in which a kernel runs.
 #[derive(Serialize)]
 struct Entry<'a> {
     kernel: &'a str,
@@ -39,19 +39,19 @@ struct Entry<'a> {
     setting: &'a str,
     /// Whether the parameters are guessed.
     guessed: bool,
-    /// Whether the program runs it so.
+    /// Whether the program certainly runs this variant.
     certain: bool,
     registers: Option<u32>,
     spills: Option<u32>,
     stack: Option<u32>,
     shared: Option<u32>,
     warps: Option<u32>,
-    /// Programs that are on a multiprocessor at once.
+    /// The number of programs that are on a multiprocessor at once.
     programs: Option<u32>,
-    /// In percent.
+    /// The occupancy in percent.
     occupancy: Option<f64>,
     limit: Option<String>,
-    /// Why it does not run.
+    /// The reason why the variant does not run.
     problem: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! `warpsmith rules`: the list of the rules.
+//! `warpsmith rules`: lists the rules.
 
 use learn::SkillMemory as _;
 use std::io::Write;
@@ -27,7 +27,7 @@ struct Entry {
     family: String,
     severity: Severity,
     summary: String,
-    /// The version that brought it; none for what was learned.
+    /// The version that introduced the rule; `None` for a learned one.
     #[serde(skip_serializing_if = "Option::is_none")]
     since: Option<&'static str>,
     fixable: bool,

@@ -1,4 +1,4 @@
-//! Whether something may be sent to a language model: the user is asked where there is a terminal.
+//! The user's consent to send text to a language model, asked for where there is a terminal.
 
 use std::io::{self, IsTerminal};
 

@@ -1,4 +1,4 @@
-//! `warpsmith skills`: what can be done with a kernel, and what searches have learned of that.
+//! `warpsmith skills`: lists the skills, and what searches have learned about them.
 
 use std::io::Write;
 use std::process::ExitCode;

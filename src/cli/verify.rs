@@ -1,4 +1,4 @@
-//! `warpsmith verify ORIGINAL CANDIDATE`: judges any file against any other.
+//! `warpsmith verify ORIGINAL CANDIDATE`: judges a file against another one.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -64,25 +64,25 @@ struct Report<'a> {
     line: Option<usize>,
     checks: &'a [Check],
     speedup: Option<f64>,
-    /// 95 %
+    /// The 95 % interval.
     interval: Option<[f64; 2]>,
-    /// Whether it is certainly faster.
+    /// Whether the candidate is certainly faster.
     offer: bool,
-    /// Why it is no offer.
+    /// The reason why the candidate is no offer.
     objection: Option<String>,
-    /// What a model says, where nothing was run.
+    /// The prediction of a model, where nothing was run.
     #[serde(skip_serializing_if = "Option::is_none")]
     predicted: Option<Prediction>,
     notes: &'a [String],
     measured: Vec<TimingSummary<'a>>,
-    /// The GPU of a pool that it was judged on.
+    /// The GPU of a pool that judged the candidate.
     #[serde(skip_serializing_if = "Option::is_none")]
     judged_on: Option<&'a JudgedOn>,
     stages: &'a [(String, f64)],
     seconds: f64,
 }
 
-/// What a model says of all calls together, in milliseconds.
+/// The prediction for all calls together, in milliseconds.
 #[derive(Serialize)]
 struct Prediction {
     original: f64,
@@ -96,7 +96,7 @@ impl Prediction {
     }
 }
 
-/// How often it is looked whether somebody wants this to end.
+/// How often to check whether the user wants the command to end.
 const GLANCE: Duration = Duration::from_millis(50);
 
 pub(super) fn run(args: &VerifyArgs, out: &mut impl Write) -> anyhow::Result<ExitCode> {
@@ -129,7 +129,7 @@ fn verify(args: &VerifyArgs, out: &mut impl Write) -> anyhow::Result<ExitCode> {
     if let Some(python) = &args.python {
         loaded.settings.python = Some(config::absolute(python)?);
     }
-    // Whether something is right is not asked of a model by a setting.
+    // Only the option enables a prediction, never a setting: a model does not check whether a candidate is correct.
     loaded.settings.evaluator.predict = args.predict.clone().unwrap_or_default();
     let environment = PythonEnvironment::of_project(&loaded, &folder);
     let python = environment.context("no Python was found; name one by --python")?.python;
@@ -138,7 +138,7 @@ fn verify(args: &VerifyArgs, out: &mut impl Write) -> anyhow::Result<ExitCode> {
     let (bench, workloads) = Evaluator::start_beside(&python, within, &going, || -> anyhow::Result<_> {
         Ok(workloads(args, &loaded.project(&folder), &original, (&python, &going), limits)?)
     })?;
-    // Both take long.
+    // These take long, so a batch leaves them out.
     let is_one = !args.batch && args.repeat <= 1;
     let usual = Effort::default();
     let effort =
@@ -163,7 +163,7 @@ fn verify(args: &VerifyArgs, out: &mut impl Write) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::from(codes.into_iter().max().unwrap_or(0)))
 }
 
-/// Judges all, several at once, and writes each verdict as it comes. Returns the exit status of each.
+/// Judges all candidates, several at once, and writes each verdict when it arrives. Returns the exit status of each.
 fn judge_all(
     args: &VerifyArgs,
     bench: &Evaluator,
@@ -181,7 +181,7 @@ fn judge_all(
                     && !stopped.load(Ordering::Relaxed)
                 {
                     let since = Instant::now();
-                    // Nobody listens any more after an error.
+                    // After an error there is no receiver any more.
                     let _ = sender.send((task, bench.judge(task), since.elapsed().as_secs_f64()));
                 }
             });
@@ -220,7 +220,8 @@ fn files(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// The calls to judge by: recorded ones, those that the file describes, or what running the file records now.
+/// The calls to judge by: recorded ones, those that the file describes, or calls that are recorded now by running the
+/// file.
 fn workloads(
     args: &VerifyArgs,
     workspace: &Path,
@@ -233,7 +234,7 @@ fn workloads(
         python,
         limits,
         device: &|| devices().name(),
-        // Whoever types the command wants their code to run.
+        // The user who types the command consents to running the code.
         may_run: &|_| {
             eprintln!("no call of it is recorded: running `python {}` to record one", args.original.display());
             true
@@ -255,7 +256,7 @@ fn write(
     let predicted = (verdict.outcome == Outcome::Predicted).then(|| Prediction::of(&verdict.measured));
     let (word, reason, evidence, line, code) = match &verdict.outcome {
         Outcome::Accepted => ("accepted", None, None, None, 0),
-        // Whoever asks for the status wants to know whether it is right.
+        // A prediction does not say whether the candidate is correct, so the status is not success.
         Outcome::Predicted => ("predicted", None, None, None, FAILED),
         Outcome::Refused { reason, evidence, line } => ("refused", Some(reason.name()), Some(evidence), *line, FOUND),
         Outcome::Undecided { why } => ("undecided", None, Some(why), None, FAILED),
@@ -265,7 +266,7 @@ fn write(
         let report = Report {
             candidate,
             verdict: word,
-            // Of an undecided one it is the whole reason.
+            // For an undecided candidate it is the whole reason.
             reason: reason.or_else(|| evidence.cloned()),
             evidence: evidence.map(String::as_str),
             line,
@@ -294,7 +295,7 @@ fn write(
     }
     if !several {
         for check in &verdict.checks {
-            // What is seen of the one that failed stands above.
+            // The evidence of the failed check is above already.
             match check.passed {
                 true => writeln!(out, "  ok {}: {}", check.name, check.evidence)?,
                 false => writeln!(out, "  NO {}", check.name)?,

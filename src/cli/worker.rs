@@ -37,7 +37,7 @@ pub(super) fn run(args: &WorkerArgs) -> anyhow::Result<ExitCode> {
         .and_then(|python| Evaluator::start(&python, &RemoteJudges::default(), &limits, &going));
     match started {
         Ok(evaluator) => {
-            // The judge's process group is ours when it has started us: Ctrl-C ends both.
+            // A judge that has started this process shares its process group, so Ctrl-C ends both.
             let input = InterruptibleReader {
                 inner: std::fs::File::from(std::io::stdin().as_fd().try_clone_to_owned()?),
                 stopped,
@@ -45,7 +45,7 @@ pub(super) fn run(args: &WorkerArgs) -> anyhow::Result<ExitCode> {
             serve_remote(&evaluator, input, std::io::stdout())?;
         }
         Err(error) => {
-            // Whoever has started this may be gone; the reason is told here as well.
+            // The parent may be gone, so the reason is also written to standard error.
             let _ = refuse_remote(&error.to_string(), std::io::stdout());
             return Err(error.into());
         }

@@ -1,4 +1,4 @@
-//! `warpsmith workloads list|show|rm`: look at recorded calls, and remove them.
+//! `warpsmith workloads list|show|rm`: shows recorded calls, and removes them.
 
 use std::io::Write;
 use std::path::Path;

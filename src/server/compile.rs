@@ -193,7 +193,7 @@ impl Owner {
                     events.run(Owner::revive_compiler);
                 };
                 if let Err(error) = std::thread::Builder::new().name("pause".to_owned()).spawn(wait) {
-                    tracing::warn!(%error, "the compiler's process is not started again");
+                    tracing::warn!(%error, "the compiler process cannot be restarted");
                 }
             }
             ServiceEvent::Status => self.tell_if_unfit(),

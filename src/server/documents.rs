@@ -42,7 +42,7 @@ impl Documents {
     pub(crate) fn open(&mut self, item: lsp::TextDocumentItem) {
         let file = File { version: item.version, document: Document::new(&item.text), unit: None, before: None };
         if self.files.insert(item.uri.clone(), file).is_some() {
-            tracing::warn!(uri = %item.uri, "a document that is open was opened");
+            tracing::warn!(uri = %item.uri, "a document that is already open was opened");
         }
     }
 

@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_malformed_is_replaced_and_reading_goes_on() {
+    fn malformed_messages_are_replaced_and_later_ones_are_read() {
         let deep = format!(r#"{{"jsonrpc":"2.0","method":"m","params":{}{}}}"#, "[".repeat(500), "]".repeat(500));
         for bad in [
             framed("{nonsense"),

@@ -91,7 +91,7 @@ impl Owner {
     pub(crate) fn look_for_interpreters(&mut self) {
         self.interpreters.looked = Some(Instant::now());
         if self.settings.refresh_environments(&self.tools) {
-            tracing::info!("another interpreter, or another Triton");
+            tracing::info!("the interpreter or its Triton has changed");
             self.check_all_again();
             self.compile_all_later();
         }

@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn magic_lines_become_something_that_parses_and_nothing_moves() {
+    fn magic_lines_are_replaced_by_valid_python_of_equal_length() {
         for (text, expected) in [
             ("%time f()\nx = 1\n", "0        \nx = 1\n"),
             ("if x:\n    !pip install é\n", "if x:\n    0              \n"),
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn python_is_left_alone() {
+    fn python_lines_that_resemble_magics_are_unchanged() {
         for text in [
             "x = (a\n     % b)\n",
             "x = a \\\n  % b\n",

@@ -51,7 +51,7 @@ pub(crate) fn memory() -> LearnedRules {
     // The notes of this server are written first, so that they are included.
     flush();
     Store::memory_in(&state_folder()).unwrap_or_else(|error| {
-        tracing::warn!(%error, "the skill memory cannot be read; only what is shipped is used");
+        tracing::warn!(%error, "the skill memory cannot be read; only the shipped rules are used");
         LearnedRules::shipped().clone()
     })
 }
@@ -61,12 +61,12 @@ pub(crate) fn remember(note: MemoryNote) {
     let writer = WRITER.get_or_init(|| {
         let (sender, notes) = channel();
         let started = std::thread::Builder::new().name("memory".to_owned()).spawn(move || run(&notes));
-        started.inspect_err(|error| tracing::warn!(%error, "nothing is learned")).ok().map(|_| sender)
+        started.inspect_err(|error| tracing::warn!(%error, "the skill memory writer cannot start")).ok().map(|_| sender)
     });
     let Some(writer) = writer else { return };
     let may_be_left_out = matches!(note, MemoryNote::Failed(_) | MemoryNote::Compiled(_));
     if may_be_left_out && COUNT.load(Ordering::Relaxed) >= WAITING {
-        tracing::info!("too much waits to be written; a kernel is not kept");
+        tracing::info!("too many notes wait to be written; a kernel is dropped");
         return;
     }
     COUNT.fetch_add(1, Ordering::Relaxed);
@@ -94,7 +94,7 @@ fn run(messages: &Receiver<Message>) {
         COUNT.fetch_sub(notes.len(), Ordering::Relaxed);
         let written = Store::of_user(&state_folder()).and_then(|mut store| write(&mut store, &notes));
         if let Err(error) = written {
-            tracing::warn!(%error, "what was learned is not kept");
+            tracing::warn!(%error, "the skill memory cannot be written");
         }
         for done in waiting {
             // The receiver may have stopped waiting.

@@ -208,7 +208,7 @@ impl SettingsStore {
     }
 
     fn complain(&mut self, problem: String) {
-        tracing::warn!(problem, "settings are left out");
+        tracing::warn!(problem, "settings are ignored");
         if self.told.insert(problem.clone()) {
             self.untold.push(problem);
         }
@@ -279,7 +279,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn options_have_the_settings_below_a_key_or_at_the_top() {
+    fn initialization_options_hold_settings_in_a_key_or_at_the_top() {
         for (value, settings, trusted) in [
             (json!({"settings": {"ignore": ["L"]}, "workspaceTrusted": false}), json!({"ignore": ["L"]}), false),
             (json!({"ignore": ["L"]}), json!({"ignore": ["L"]}), true),
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_for_the_extension_is_left_out() {
+    fn settings_of_the_extension_are_ignored() {
         let value = json!({"enable": true, "server.path": "x", "trace": {"server": "off"}, "ignore": []});
         assert_eq!(without_extension_keys(value), json!({"ignore": []}));
         assert_eq!(without_extension_keys(json!(null)), json!({}));
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn the_interpreter_is_what_was_said_last_for_the_folder() {
+    fn the_folders_last_chosen_interpreter_is_used() {
         let options = options(Some(json!({"interpreter": "/start/python", "ignore": ["L"], "status": true})));
         assert_eq!((options.settings, options.status), (json!({"ignore": ["L"]}), true));
         let mut store = SettingsStore::default();
@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn a_problem_is_told_once_and_the_former_settings_stay() {
+    fn invalid_settings_are_reported_once_and_the_former_ones_stay() {
         let folder = tempfile::tempdir().unwrap();
         let place = DocumentLocation { folder: folder.path(), root: folder.path(), workspace: None };
         let (mut store, tools) = (SettingsStore::default(), Tools::default());

@@ -32,7 +32,7 @@ impl Owner {
             events.run(|owner| owner.memory_was_read(memory));
         };
         if let Err(error) = std::thread::Builder::new().name("memory".to_owned()).spawn(read) {
-            tracing::warn!(%error, "the skill memory is not read");
+            tracing::warn!(%error, "the skill memory cannot be read");
             self.waits_for_memory = false;
         }
     }

@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn a_comment_is_added_where_one_can_stand() {
+    fn a_suppression_is_added_only_where_a_comment_is_possible() {
         for (text, at, expected) in [
             ("x = y\r\nz\r\n", "y", Some("x = y  # warpsmith: ignore[L001]\r\nz\r\n")),
             ("x = y  ", "y", Some("x = y  # warpsmith: ignore[L001]")),

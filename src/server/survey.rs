@@ -105,7 +105,7 @@ impl Owner {
         let Some(unit) = self.documents.unit(uri) else { return };
         let Some(kernel) = unit.module.kernel(name) else { return };
         let headline = words::headline(&resources);
-        tracing::info!(headline, "`{name}` was compiled to the end");
+        tracing::info!(headline, "`{name}` was compiled completely");
         let is_found = resources
             .rows
             .iter()

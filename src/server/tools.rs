@@ -47,11 +47,11 @@ fn store_false_alarm(alarm: FalseAlarm) {
         let _one = STORING.lock().unwrap_or_else(PoisonError::into_inner);
         let stored = Store::of_user(&state_folder()).and_then(|mut store| store.keep_false_alarm(&alarm));
         if let Err(error) = stored {
-            tracing::warn!(%error, "a false alarm is not stored");
+            tracing::warn!(%error, "a false alarm cannot be stored");
         }
     };
     if let Err(error) = std::thread::Builder::new().name("false alarm".to_owned()).spawn(store) {
-        tracing::warn!(%error, "a false alarm is not stored");
+        tracing::warn!(%error, "a false alarm cannot be stored");
     }
 }
 

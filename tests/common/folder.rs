@@ -36,7 +36,7 @@ impl Folder {
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_warpsmith"));
         command.args(arguments).current_dir(self.path()).stdin(Stdio::null());
-        // Nothing that is installed on this machine may matter.
+        // Packages that are installed on this machine must not matter.
         for name in ["VIRTUAL_ENV", "CONDA_PREFIX", "PATH", "WARPSMITH_FAKE_DEVICE", "FORCE_COLOR", "RUST_BACKTRACE"] {
             command.env_remove(name);
         }

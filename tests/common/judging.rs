@@ -51,7 +51,7 @@ impl Project {
     /// Writes `original.py`, and each candidate by its name into the folder `candidates`.
     pub(crate) fn new(original: &str, candidates: &[(&str, Edit<'_>)]) -> Self {
         let project = Self(tempfile::tempdir().unwrap());
-        // The folder is its own workspace, wherever temporary folders are.
+        // A `.git` folder makes this folder the workspace, wherever temporary folders are.
         for folder in [".git", "candidates"] {
             std::fs::create_dir(project.path(folder)).unwrap();
         }

@@ -12,7 +12,7 @@ pub(crate) fn package(name: &str, version: &str) -> PathBuf {
     if folder.is_dir() {
         return folder;
     }
-    // Downloaded and unpacked beside its place and moved there when complete, so that a broken run leaves nothing.
+    // The package is unpacked in a temporary folder and moved when it is complete, so that a broken run leaves nothing.
     std::fs::create_dir_all(&corpora).unwrap();
     let work = tempfile::tempdir_in(&corpora).unwrap();
     let requirement = format!("{name}=={version}");
@@ -25,7 +25,7 @@ pub(crate) fn package(name: &str, version: &str) -> PathBuf {
     let wheel = std::fs::read_dir(&wheels).unwrap().next().expect("pip downloads a wheel").unwrap().path();
     let unpacked = work.path().join("unpacked");
     python(&["-m", "zipfile", "--extract"], &wheel, unpacked.to_str().unwrap());
-    // Another test may have been faster.
+    // Another test may have finished first.
     if std::fs::rename(&unpacked, &folder).is_err() {
         assert!(folder.is_dir());
     }

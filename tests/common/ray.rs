@@ -16,7 +16,7 @@ const RAY: &str = "ray[client]==2.60.0";
 pub(crate) fn pool_python() -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("../pool-venv");
     let (python, stamp) = (folder.join("bin/python"), folder.join("installed"));
-    // Tests run side by side, in processes of their own.
+    // Tests run in parallel, in separate processes.
     let lock = File::create(folder.with_extension("lock")).unwrap();
     lock.lock().unwrap();
     if std::fs::read_to_string(&stamp).is_ok_and(|installed| installed == RAY) {
@@ -55,7 +55,7 @@ impl Cluster {
     /// Ray reads these variables.
     pub(crate) fn start_with(models: &[&str], variables: &[(&str, &str)]) -> Self {
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        // The paths of its sockets are long already.
+        // The folder's path must be short, because Ray's socket paths are long already.
         let folder = tempfile::Builder::new().prefix("r").tempdir_in("/tmp").unwrap();
         let mut process = Command::new(pool_python())
             .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/pool/cluster.py"))
@@ -79,7 +79,7 @@ impl Cluster {
         Self { process, stdin, stdout, address, client_address, _folder: folder }
     }
 
-    /// Disturbs a node: `cut`, `mend` or `kill`; or all of them: `restart`.
+    /// Disturbs a node with `cut`, `mend` or `kill`, or all of them with `restart`.
     pub(crate) fn tell(&mut self, what: &str, node: usize) {
         writeln!(self.stdin.as_mut().unwrap(), "{what} {node}").unwrap();
         let mut done = String::new();
@@ -90,7 +90,7 @@ impl Cluster {
 
 impl Drop for Cluster {
     fn drop(&mut self) {
-        // It ends with its input.
+        // The process ends at the end of its input.
         self.stdin = None;
         let deadline = Instant::now() + Duration::from_secs(30);
         while matches!(self.process.try_wait(), Ok(None)) && Instant::now() < deadline {
@@ -108,7 +108,7 @@ pub(crate) fn without_gpu(project: &Project, args: &[&str]) -> Command {
         .env_remove("WARPSMITH_FAKE_DEVICE")
         .env("CUDA_VISIBLE_DEVICES", "")
         .env("VIRTUAL_ENV", pool_python().parent().and_then(Path::parent).unwrap())
-        // As the cluster has it: addresses of this machine stay within it.
+        // The same value as in the cluster: addresses of this machine stay local.
         .env("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0");
     command
 }

@@ -41,7 +41,7 @@ fn literal(value: &Value) -> String {
 
 /// The verdict of each release.
 pub(crate) fn verdicts(snippet: &Value) -> impl Iterator<Item = (&str, &Value)> {
-    // Releases that say the same may stand together.
+    // A key may list several releases that have the same verdict.
     let verdicts = snippet["results"].as_object().unwrap().iter();
     verdicts.flat_map(|(versions, verdict)| versions.split(' ').map(move |one| (one, verdict)))
 }

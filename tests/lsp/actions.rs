@@ -28,7 +28,7 @@ fn opened(client: &mut Client) -> (Document, Vec<Value>) {
 }
 
 #[test]
-fn a_quick_fix_mends_what_it_is_for() {
+fn a_quick_fix_corrects_its_diagnostic() {
     let mut client = Setup::new().full().start();
     let (mut document, diagnostics) = opened(&mut client);
     let actions = client.actions(&document, &document.range_of(MISTAKE), &diagnostics);
@@ -58,7 +58,7 @@ fn a_suppression_goes_to_the_line_end_and_works() {
 }
 
 #[test]
-fn diagnostics_of_an_older_text_are_not_trusted() {
+fn quick_fixes_for_outdated_diagnostics_use_the_current_text() {
     let mut client = Setup::new().full().start();
     let (mut document, diagnostics) = opened(&mut client);
     client.replace(&mut document, "import triton\n", "import triton  # 😀\n\n");
@@ -83,7 +83,7 @@ fn actions_need_no_diagnostics_from_the_client() {
 }
 
 #[test]
-fn of_several_fixes_none_is_preferred_and_one_comment_covers_a_line() {
+fn two_findings_on_a_line_have_no_preferred_fix_and_one_suppression() {
     let mut client = Setup::new().full().start();
     let document = client.open("a.py", &BAD.replace(MISTAKE, "tl.float32(n) + tl.int8(n)"));
     let diagnostics = client.published(&document);
@@ -95,7 +95,7 @@ fn of_several_fixes_none_is_preferred_and_one_comment_covers_a_line() {
 }
 
 #[test]
-fn only_what_is_wanted_is_offered() {
+fn code_actions_are_limited_to_the_requested_kinds() {
     let mut client = Setup::new().full().start();
     let (document, diagnostics) = opened(&mut client);
     for (only, titles) in [
@@ -133,7 +133,7 @@ fn clients_without_versions_get_plain_edits_and_clients_without_actions_none() {
 }
 
 #[test]
-fn an_untrusted_workspace_is_not_run() {
+fn an_untrusted_workspace_offers_no_optimization() {
     let options = json!({ "settings": { "select": ["L002"] }, "workspaceTrusted": false });
     let mut client = Setup::new().full().options(options).start();
     let (document, _) = opened(&mut client);

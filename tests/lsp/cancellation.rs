@@ -33,7 +33,7 @@ fn a_cancelled_request_is_answered_at_once_and_its_work_is_left_out() {
     while checks.load(Ordering::SeqCst) == 0 {
         std::thread::yield_now();
     }
-    // Many requests wait behind it; a cancellation still gets through.
+    // Many requests are queued behind the check; a cancellation is still handled.
     let waiting: Vec<i64> =
         (0..200).map(|_| client.send_request("textDocument/diagnostic", ask(&documents[1]))).collect();
     let hover = json!({ "textDocument": { "uri": documents[1].uri }, "position": { "line": 0, "character": 0 } });
@@ -58,7 +58,7 @@ fn while_a_text_is_checked_edits_are_taken_and_then_checked_once() {
     for _ in 0..50 {
         client.change_raw(&mut document, json!([{ "text": BAD }]));
     }
-    // Letting go for the first check and for the second is enough, unless the first was of the last version already.
+    // Releasing the first and the second check is enough, unless the first was already of the last version.
     gate.send(()).unwrap();
     gate.send(()).unwrap();
     assert_eq!(client.published(&document), [] as [Value; 0]);
@@ -66,7 +66,7 @@ fn while_a_text_is_checked_edits_are_taken_and_then_checked_once() {
 }
 
 #[test]
-fn a_rule_that_crashes_is_told_once_and_the_server_goes_on() {
+fn a_crashing_rule_is_reported_once_and_the_server_continues() {
     let check = |context: &RuleContext<'_>, selection: &Selection, learned: &LearnedRules| {
         assert!(!context.source.text().contains("crash"), "a bug in a rule");
         rules::check_with(context, selection, learned)

@@ -51,18 +51,18 @@ fn compiled(client: &mut Client, document: &Document) -> Vec<Value> {
 }
 
 #[test]
-fn an_error_of_triton_is_shown_where_it_is_and_goes_when_it_is_mended() {
+fn an_error_of_triton_is_shown_at_its_place_until_it_is_fixed() {
     let broken = KERNEL.replace("other=0.0)", "other=0.0, eviction_policy='never')");
     let (mut client, mut document) = open(Setup::new().full(), &["C"], &broken);
     let found = compiled(&mut client, &document);
     assert_eq!(codes(&found), ["C001"]);
     assert_eq!(found[0]["range"], document.range_of("tl.load(x + i, mask=i < n, other=0.0, eviction_policy='never')"));
     assert!(found[0]["message"].as_str().unwrap().contains("never"), "{found:?}");
-    // It moves with the kernel.
+    // The diagnostic moves with the kernel.
     client.replace(&mut document, "tl.arange(0, B)\n", "tl.arange(0, B)\n\n\n");
     let moved = client.published(&document);
     assert_eq!(moved[0]["range"], document.range_of("tl.load(x + i, mask=i < n, other=0.0, eviction_policy='never')"));
-    // What may matter to it makes it uncertain for a moment.
+    // An edit that may affect the verdict removes it until Triton has answered again.
     client.replace(&mut document, "import torch\n", "import torch\n\n\n");
     let again = compiled(&mut client, &document);
     assert_eq!(again[0]["range"], document.range_of("tl.load(x + i, mask=i < n, other=0.0, eviction_policy='never')"));
@@ -87,7 +87,7 @@ fn an_error_in_a_helper_is_shown_in_the_kernel_that_calls_it() {
 }
 
 #[test]
-fn of_a_rule_and_the_compiler_one_speaks() {
+fn the_compiler_does_not_repeat_the_finding_of_a_rule() {
     let broken = KERNEL.replace("other=0.0)", "other=0.0, eviction_policy='never')");
     let (mut client, document) = open(Setup::new(), &["C", "L"], &broken);
     assert_eq!(codes(&client.published(&document)), ["L010"]);
@@ -96,7 +96,7 @@ fn of_a_rule_and_the_compiler_one_speaks() {
 }
 
 #[test]
-fn what_is_taken_back_was_never_said() {
+fn an_error_that_is_undone_at_once_is_not_published() {
     let (mut client, mut document) = open(Setup::new(), &["C"], KERNEL);
     assert_eq!(codes(&client.published(&document)), [""; 0]);
     for _ in 0..5 {
@@ -109,7 +109,7 @@ fn what_is_taken_back_was_never_said() {
 }
 
 #[test]
-fn guesses_are_no_proof_but_names_are() {
+fn guessed_signatures_report_undefined_names_only() {
     let unsigned = KERNEL.replace("# warpsmith: signature x=*fp16 n=i32 B=64\n", "");
     let broken = unsigned.replace("other=0.0)", "other=0.0, eviction_policy='never')");
     let (mut client, document) = open(Setup::new(), &["C"], &broken);
@@ -124,7 +124,7 @@ fn guesses_are_no_proof_but_names_are() {
 
 #[test]
 fn an_error_that_triton_disproves_is_stored_with_its_kernel_alone() {
-    // A rule that is wrong, at two places: one in what is compiled, and one in what is not.
+    // A wrong rule that flags two places: one that Triton compiles, and one that it does not.
     let check = |context: &RuleContext<'_>, _: &Selection, _: &LearnedRules| {
         let text = context.source.text();
         let wrong = ["tl.load(x + i", "torch.device"].into_iter().map(|part| {
@@ -161,7 +161,7 @@ fn an_untrusted_workspace_is_not_compiled() {
 }
 
 #[test]
-fn types_are_those_of_triton_for_what_was_recorded() {
+fn recorded_calls_give_hover_and_hints_the_types_of_triton() {
     let settings = json!({ "select": ["C"], "python": python(), "compiler": { "delay": 5 } });
     let refreshes = json!({ "workspace": { "inlayHint": { "refreshSupport": true } } });
     let mut client = Setup::new().full().capabilities(&refreshes).options(json!({ "settings": settings })).start();
@@ -194,7 +194,7 @@ fn types_are_those_of_triton_for_what_was_recorded() {
 
 #[test]
 fn a_file_is_imported_when_it_is_saved_where_that_is_allowed() {
-    // What the own module computes cannot be cut out.
+    // A value that the file's own imports compute cannot be extracted.
     let text = "import zlib\nimport triton\nimport triton.language as tl\n\nP = tl.constexpr(zlib.crc32(b'a') % 7 + 3)\n\n\n# \
         warpsmith: signature x=*fp16\n@triton.jit\ndef k(x):\n    tl.store(x + tl.arange(0, P), 1.0)\n";
     let settings = json!({ "select": ["C"], "python": python(), "compiler": { "delay": 5, "import-files": true } });
@@ -217,7 +217,7 @@ fn a_file_is_imported_when_it_is_saved_where_that_is_allowed() {
 }
 
 #[test]
-fn whenever_the_process_is_killed_later_answers_are_right() {
+fn diagnostics_are_correct_after_the_compiler_process_is_killed() {
     let (mut client, mut document) = open(Setup::new(), &["C"], KERNEL);
     assert_eq!(codes(&client.published(&document)), [""; 0]);
     client.wait_for_log("about `k` verdict=\"accepted\"");
@@ -227,11 +227,11 @@ fn whenever_the_process_is_killed_later_answers_are_right() {
         let now = if is_broken { format!("other=oops{edit}") } else { format!("other={edit}.0") };
         client.replace(&mut document, &before, &now);
         if edit % 2 == 0 {
-            // Before it is asked, while it is starting, while it answers, behind it: in turn.
+            // The kill comes before the question, during the start, during the answer, and after it, in turn.
             std::thread::sleep(Duration::from_millis(edit * 37 % 230));
             for child in client.children() {
                 #[expect(unsafe_code, reason = "the test kills the process from outside, as a user or the system may")]
-                // SAFETY: a call without memory; the server's children are waited for by it.
+                // SAFETY: the call takes no pointers, and the server waits for its children.
                 let is_hit = unsafe { libc::kill(child.cast_signed(), libc::SIGKILL) } == 0;
                 killed += u32::from(is_hit);
             }

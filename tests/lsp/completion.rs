@@ -66,7 +66,7 @@ fn members_come_from_the_version_in_the_settings() {
                 .ends_with(&format!("Triton {}", if has_descriptors { of } else { "3.3.1" }))
         );
         assert_eq!(load["kind"], 3);
-        // Only what the client said it knows: no snippet, no commit characters, a plain edit of what was typed.
+        // The client announced neither snippets nor commit characters, so the item is a plain edit of the typed text.
         assert_eq!(load["insertTextFormat"], 1);
         assert!(load.get("commitCharacters").is_none() && load.get("labelDetails").is_none());
         assert_eq!(load["textEdit"]["newText"], "load");
@@ -81,7 +81,7 @@ fn completion_works_while_the_text_is_broken() {
     client.replace(&mut document, "tl.lo(x_ptr)", "tl.");
     client.published(&document);
     assert!(has(&offered(&mut client, &document, "x = tl."), "load"));
-    // A burst of edits, and the question at once.
+    // A request that directly follows a burst of edits.
     client.replace(&mut document, "x = tl.", "x = tl.store(x_ptr, ");
     let items = offered(&mut client, &document, "tl.store(x_ptr, ");
     assert!(has(&items, "value=") && has(&items, "BLOCK") && !has(&items, "pointer="), "{items:#?}");
@@ -93,7 +93,7 @@ fn completion_works_while_the_text_is_broken() {
 }
 
 #[test]
-fn a_client_gets_what_it_can_show() {
+fn completion_items_use_the_capabilities_of_the_client() {
     let completion = json!({ "textDocument": { "completion": { "completionItem": {
         "commitCharactersSupport": true, "insertReplaceSupport": true, "labelDetailsSupport": true,
     } } } });
@@ -102,7 +102,7 @@ fn a_client_gets_what_it_can_show() {
     assert_eq!(provider["triggerCharacters"], json!(["."]));
     let document = client.open("a.py", FILE);
     client.published(&document);
-    // Columns are bytes here: `é = "😀"; x = tl.` is longer in bytes than in UTF-16.
+    // Columns are in bytes here: `é = "😀"; x = tl.` is longer in bytes than in UTF-16.
     let line = FILE.lines().nth(6).unwrap();
     let column = line.find("lo(").unwrap();
     let position = json!({ "line": 6, "character": column + 1 });
@@ -139,7 +139,7 @@ fn the_signature_follows_the_cursor() {
     assert!(about.as_str().unwrap().starts_with("Compile-time"), "{about}");
     assert!(ask(&mut client, &document, "tl.lo(").is_null(), "there is no such function");
     client.replace(&mut document, "tl.store(x_ptr, x)", "tl.store(x_ptr, mask=x, ");
-    // No parameter comes after a keyword: none is marked, in the way that every client knows.
+    // No parameter follows a keyword, so none is marked, in the form that every client understands.
     let help = ask(&mut client, &document, "mask=x, ");
     let params = help["signatures"][0]["parameters"].as_array().unwrap();
     assert_eq!(help["activeParameter"], params.len());
@@ -147,7 +147,7 @@ fn the_signature_follows_the_cursor() {
 }
 
 #[test]
-fn signatures_have_places_where_the_client_takes_them() {
+fn signature_parameters_are_offsets_if_the_client_supports_them() {
     let help = json!({ "textDocument": { "signatureHelp": { "signatureInformation": {
         "parameterInformation": { "labelOffsetSupport": true }, "noActiveParameterSupport": true,
     } } } });
@@ -155,7 +155,7 @@ fn signatures_have_places_where_the_client_takes_them() {
     let document = client.open("a.py", &FILE.replace("tl.lo(x_ptr)", "tl.exp(x=1, "));
     client.published(&document);
     let help = client.ask_behind("textDocument/signatureHelp", &document, "tl.exp(");
-    // `x` stands in `exp` too: the name alone would mark the wrong one.
+    // `x` also occurs in `exp`, so the name alone would mark the wrong range.
     assert_eq!(help["signatures"][0]["label"], "exp(x)");
     assert_eq!(help["signatures"][0]["parameters"][0]["label"], json!([4, 5]));
     let help = client.ask_behind("textDocument/signatureHelp", &document, "tl.exp(x=1, ");

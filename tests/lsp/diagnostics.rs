@@ -11,7 +11,7 @@ use warpsmith::server::Tools;
 use crate::harness::{BAD, MENDED, MISTAKE, Setup};
 
 #[test]
-fn a_diagnostic_says_what_the_client_can_show() {
+fn diagnostics_have_all_fields_for_a_full_client() {
     let mut client = Setup::new().full().start();
     let document = client.open("a.py", BAD);
     let diagnostic = client.published(&document).remove(0);
@@ -38,7 +38,7 @@ fn a_client_that_can_show_little_is_sent_little() {
 }
 
 #[test]
-fn who_asks_gets_an_answer_and_nothing_is_pushed() {
+fn clients_that_pull_diagnostics_receive_no_pushed_ones() {
     let mut client = Setup::new().pulls().start();
     let mut document = client.open("a.py", BAD);
     assert_eq!(client.pulled(&document).len(), 1);
@@ -66,7 +66,7 @@ fn an_answer_that_the_client_has_is_not_sent_again() {
 }
 
 #[test]
-fn edits_and_questions_in_one_breath_are_answered_for_the_text_of_the_end() {
+fn pulls_between_quick_edits_end_with_the_diagnostics_of_the_last_text() {
     let mut client = Setup::new().pulls().start();
     let mut document = client.open("a.py", BAD);
     let params = json!({ "textDocument": { "uri": document.uri } });
@@ -77,7 +77,7 @@ fn edits_and_questions_in_one_breath_are_answered_for_the_text_of_the_end() {
         client.replace(&mut document, MENDED, MISTAKE);
         ids.push(client.send_request("textDocument/diagnostic", params.clone()));
     }
-    // What is sent is either of the text at the question or of a later one; the last one is of the last text.
+    // Each report is of the text at the time of the request or of a later one; the last report is of the last text.
     let last = ids.pop().unwrap();
     for id in ids {
         assert_eq!(client.answer(id).unwrap()["kind"], "full");
@@ -86,7 +86,7 @@ fn edits_and_questions_in_one_breath_are_answered_for_the_text_of_the_end() {
 }
 
 #[test]
-fn places_that_explain_and_tags_are_sent_to_clients_that_show_them() {
+fn related_information_and_tags_are_sent_to_clients_that_support_them() {
     let check = |context: &RuleContext<'_>, _: &Selection, _: &LearnedRules| {
         let text = context.source.text();
         let span = |part: &str| Span::new(text.find(part).unwrap(), text.find(part).unwrap() + part.len());

@@ -22,8 +22,8 @@ fn diagnostics_follow_each_version_and_are_cleared_on_close() {
 }
 
 #[test]
-fn columns_are_what_was_agreed() {
-    // Before the mistake on its line: é, 1 in UTF-16 and 2 in UTF-8, and 😀, 2 and 4.
+fn columns_are_counted_in_the_negotiated_encoding() {
+    // Characters before the mistake on its line: é with 1 unit in UTF-16 and 2 in UTF-8, and 😀 with 2 and 4.
     let before = "    é = \"😀\"; factor = ";
     for (setup, units) in [(Setup::new(), before.encode_utf16().count()), (Setup::new().utf8(), before.len())] {
         let mut client = setup.start();
@@ -34,7 +34,7 @@ fn columns_are_what_was_agreed() {
         assert_eq!(diagnostics[0]["range"], range);
         client.change_raw(&mut document, json!([{ "range": range, "text": MENDED }]));
         assert_eq!(client.published(&document), [] as [Value; 0]);
-        // A column inside of a character means its start.
+        // A column inside of a character refers to its start.
         let inside = at(units - "😀\"; factor = ".encode_utf16().count() + 1);
         client.change_raw(&mut document, json!([{ "range": { "start": inside, "end": inside }, "text": "x" }]));
         assert_eq!(client.published(&document), [] as [Value; 0]);
@@ -84,7 +84,7 @@ fn an_edit_past_the_end_is_clamped_and_logged() {
     client.change_raw(&mut document, json!([{ "range": { "start": far, "end": far }, "text": text }]));
     assert_eq!(client.published(&document)[0]["range"]["start"]["line"], MISTAKE_LINE + 1);
     client.wait_for_log("an edit reaches past the end");
-    // Past the end of a line means its end; what is there stays.
+    // A position past the end of a line refers to its end; the existing text stays.
     let range = json!({ "start": { "line": 0, "character": 99 }, "end": { "line": 0, "character": 1000 } });
     client.change_raw(&mut document, json!([{ "range": range, "text": "\n" }]));
     assert_eq!(client.published(&document)[0]["range"]["start"]["line"], MISTAKE_LINE + 2);
@@ -102,7 +102,7 @@ fn an_edit_that_ends_before_it_starts_is_left_out_and_logged() {
 }
 
 #[test]
-fn documents_that_are_not_open_are_no_reason_to_fall_over() {
+fn messages_about_documents_that_are_not_open_are_survived() {
     let mut client = Setup::new().full().start();
     let identifier = json!({ "uri": client.uri("unknown.py"), "version": 3 });
     client.notify("textDocument/didChange", json!({ "textDocument": identifier, "contentChanges": [{ "text": "x" }] }));
@@ -120,7 +120,7 @@ fn documents_that_are_not_open_are_no_reason_to_fall_over() {
 }
 
 #[test]
-fn odd_addresses_and_texts_are_fine() {
+fn unusual_uris_and_texts_are_supported() {
     let mut client = Setup::new().without_folders().start();
     for uri in ["untitled:Untitled-1", "file:///tmp/with%20space/%C3%A9%5B1%5D.py", "git:/a.py?%7B%22ref%22%7D"] {
         for text in [BAD.to_owned(), BAD.replace('\n', "\r\n"), format!("\u{feff}{BAD}")] {

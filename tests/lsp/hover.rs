@@ -44,14 +44,14 @@ fn a_member_of_triton_shows_its_signature() {
     assert!(text.contains("triton.cdiv("), "{text}");
     let (text, _) = client.hover(&document, "constexpr").unwrap();
     assert!(text.contains("class triton.language.constexpr"), "{text}");
-    // The module's name is not the member's.
+    // On the module's name, the module is described, not its member.
     let (text, range) = client.hover(&document, "tl.arange").unwrap();
     assert!(text.contains("triton.language\n") && text.contains("module"), "{text}");
     assert_eq!(range["end"]["character"], 16);
 }
 
 #[test]
-fn a_kernel_shows_what_its_launch_must_know() {
+fn hover_on_a_kernel_shows_its_parameters_and_configurations() {
     let mut client = Setup::new().full().start();
     let document = client.open("a.py", FILE);
     client.published(&document);
@@ -65,10 +65,10 @@ fn a_kernel_shows_what_its_launch_must_know() {
         \n- Launched twice in this file: line 23, 24";
     assert_eq!(text, expected);
     assert_eq!(range["start"]["line"], 10);
-    // The same where it is launched, and for a function that is called.
+    // The launch has the same hover, and a called helper has its own.
     assert_eq!(client.hover(&document, "scale[grid]").unwrap().0, expected);
     assert!(client.hover(&document, "helper(offsets)").unwrap().0.contains("def helper(x)"));
-    // A local name has its type, and what each lane is.
+    // A local name has its type, and the value of each lane.
     let (text, _) = client.hover(&document, "offsets = ").unwrap();
     assert_eq!(text, "```python\noffsets: int32[BLOCK]\n```\n\nEach lane: `arange(0, BLOCK)`");
     assert_eq!(client.hover(&document, "return x"), None);
@@ -105,7 +105,7 @@ fn a_suppression_shows_the_page_of_its_rule() {
 }
 
 #[test]
-fn a_client_without_markdown_is_told_so() {
+fn hover_is_plain_text_for_a_client_without_markdown() {
     let mut client = Setup::new().start();
     let document = client.open("a.py", FILE);
     client.published(&document);

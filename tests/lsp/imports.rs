@@ -63,7 +63,7 @@ fn a_helper_shows_its_signature_and_a_value_its_type() {
     assert!(text.contains("def widen(x, rounds: tl.constexpr = 1)") && text.contains("`op.py`"), "{text}");
     let (text, _) = client.hover(&document, "x + tl.arange(0, 64)\n").unwrap();
     assert!(text.contains("fp32[64]"), "{text}");
-    // Also while the call is being typed.
+    // The imported helper is also known while the call is being typed.
     client.replace(&mut document, "x = widen(tl.load(x_ptr + tl.arange(0, 64)))", "x = widen(");
     client.published(&document);
     let help = client.ask_behind("textDocument/signatureHelp", &document, "x = widen(");
@@ -71,7 +71,7 @@ fn a_helper_shows_its_signature_and_a_value_its_type() {
 }
 
 #[test]
-fn a_change_of_the_other_file_is_seen_when_it_is_saved_or_watched() {
+fn a_changed_import_is_rechecked_when_it_is_saved_or_watched() {
     let watches = json!({ "workspace": { "didChangeWatchedFiles": { "dynamicRegistration": true } } });
     for is_watched in [false, true] {
         let setup = if is_watched { Setup::new().capabilities(&watches) } else { Setup::new() };
@@ -92,7 +92,7 @@ fn a_change_of_the_other_file_is_seen_when_it_is_saved_or_watched() {
             client.notify("textDocument/didSave", json!({ "textDocument": { "uri": uri } }));
         }
         assert_eq!(codes(&client.published(&document)), ["L005"], "{is_watched}");
-        // What changes nothing is no reason to check again.
+        // A save without changes does not cause another check.
         client.notify("textDocument/didSave", json!({ "textDocument": { "uri": document.uri } }));
         client.assert_silent();
     }

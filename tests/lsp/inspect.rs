@@ -40,7 +40,7 @@ fn text(result: &Value) -> String {
 }
 
 #[test]
-fn a_stage_is_opened_with_the_lines_that_it_comes_from() {
+fn inspect_opens_a_stage_with_its_source_lines() {
     let mut client = start(&json!({}));
     let document = client.open("k.py", KERNEL);
     assert_eq!(codes(&client.published(&document)), [""; 0]);
@@ -60,7 +60,7 @@ fn a_stage_is_opened_with_the_lines_that_it_comes_from() {
 }
 
 #[test]
-fn the_kernel_at_a_place_is_shown_to_clients_that_open_nothing() {
+fn inspect_names_the_file_to_clients_that_cannot_open_documents() {
     let python = std::env::var("WARPSMITH_TEST_PYTHON").expect("run the tests by `cargo xtask test`");
     let settings = json!({ "select": ["C"], "python": python, "compiler": { "delay": 5, "target": "cuda:80" } });
     let mut client = Setup::new().options(json!({ "settings": settings })).start();
@@ -98,7 +98,7 @@ fn the_stages_are_offered_where_the_kernel_is_defined() {
 }
 
 #[test]
-fn edits_come_first_and_cost_nothing() {
+fn edits_are_checked_before_pending_inspections_and_keep_them() {
     let mut client = start(&json!({}));
     let mut document = client.open("k.py", KERNEL);
     assert_eq!(codes(&client.published(&document)), [""; 0]);
@@ -113,7 +113,7 @@ fn edits_come_first_and_cost_nothing() {
         client.replace(&mut document, &format!("{}.0", number - 1), &format!("{number}.0"));
     }
     client.replace(&mut document, "mask=i < n", "mask=i < n, eviction_policy='never'");
-    // What the front end says does not wait for what somebody wants to read.
+    // Verdicts of the front end do not wait for inspections.
     while codes(&client.published(&document)) != ["C001"] {}
     for id in asked {
         let request = client.server_message("window/showDocument");
@@ -124,7 +124,7 @@ fn edits_come_first_and_cost_nothing() {
 }
 
 #[test]
-fn a_cancelled_question_is_not_asked() {
+fn a_cancelled_inspection_does_not_reach_the_compiler() {
     let mut client = start(&json!({}));
     let document = client.open("k.py", KERNEL);
     let wanted = command(&document, &json!({ "kernel": "k", "stage": "ttir" }));
@@ -140,7 +140,7 @@ fn a_cancelled_question_is_not_asked() {
 }
 
 #[test]
-fn what_cannot_be_shown_is_told() {
+fn inspect_reports_why_a_stage_cannot_be_shown() {
     let mut client = start(&json!({}));
     let broken = KERNEL.replace("mask=i < n", "mask=i < n, eviction_policy='never'");
     let document = client.open("k.py", &broken);
@@ -165,7 +165,7 @@ fn what_cannot_be_shown_is_told() {
 }
 
 #[test]
-fn an_interpreter_that_cannot_be_asked_answers_those_who_wait() {
+fn pending_inspections_fail_if_triton_cannot_be_imported() {
     let folder = tempfile::tempdir().unwrap();
     let packages = folder.path().join("lib/python3.12/site-packages");
     std::fs::create_dir_all(packages.join("triton-3.6.0.dist-info")).unwrap();

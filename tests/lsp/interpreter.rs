@@ -69,8 +69,8 @@ fn told(client: &mut Client, state: &str) -> Value {
 }
 
 #[test]
-fn triton_is_asked_as_soon_as_it_is_installed_and_no_longer_when_it_is_gone() {
-    // The setting names it, so that a Triton elsewhere on the machine does not matter.
+fn installing_and_removing_triton_is_noticed_when_a_file_is_saved() {
+    // The setting names the environment, so that a Triton elsewhere on the machine does not matter.
     let mut client = setup(json!({ "python": ".venv" })).start();
     let folder = client.path(".venv");
     venv(&folder);
@@ -106,7 +106,7 @@ fn triton_is_asked_as_soon_as_it_is_installed_and_no_longer_when_it_is_gone() {
 }
 
 #[test]
-fn another_version_has_another_table() {
+fn an_installed_version_of_triton_selects_its_table_of_names() {
     let text = KERNEL.replace("tl.load(x + i, eviction_policy='never')", "tl.make_tensor_descriptor(x, [B], [1], [B])");
     let mut client =
         setup(json!({ "select": ["unknown-member"], "python": ".venv", "compiler": { "enabled": false } })).start();
@@ -123,7 +123,7 @@ fn another_version_has_another_table() {
 }
 
 #[test]
-fn an_edit_long_after_the_last_look_notices_it_too() {
+fn installing_triton_is_noticed_by_an_edit_some_seconds_later() {
     let mut client = setup(json!({ "python": ".venv" })).start();
     let folder = client.path(".venv");
     venv(&folder);
@@ -143,7 +143,7 @@ fn twenty_edits_with_an_unfit_interpreter_give_one_message() {
         let folder = client.path(".venv");
         venv(&folder);
         if installed {
-            // As far as the file system says, there is a Triton; it cannot be imported.
+            // The environment has Triton's metadata, but Triton cannot be imported.
             install(&folder, &["info"]);
         }
         let mut document = client.open("k.py", KERNEL);
@@ -167,7 +167,7 @@ fn twenty_edits_with_an_unfit_interpreter_give_one_message() {
         assert_eq!(warnings, 0, "{}", client.log());
         client.assert_silent();
         if installed {
-            // What it lacked is there now.
+            // The missing package is installed now.
             install(&folder, &["triton"]);
             saved(&mut client, &document);
             while codes(&client.published(&document)) != ["C001"] {}
@@ -176,14 +176,14 @@ fn twenty_edits_with_an_unfit_interpreter_give_one_message() {
 }
 
 #[test]
-fn the_editors_choice_is_asked_until_it_is_another() {
+fn the_editors_interpreter_is_used_unless_the_project_names_one() {
     let settings = |python: &str| json!({ "select": ["C"], "compiler": { "delay": 1 }, "interpreter": python });
     let with = python().to_string_lossy().into_owned();
     let mut client = Setup::new().hears_of_missing_triton().options(Value::Null).configuration(settings(&with)).start();
     let document = client.open("k.py", KERNEL);
     while codes(&client.published(&document)) != ["C001"] {}
     assert_eq!(state(&mut client)["python"], json!(with));
-    // The project's own setting wins.
+    // The project's own setting takes precedence.
     venv(&client.path("empty"));
     std::fs::write(client.path("warpsmith.toml"), "python = 'empty/bin/python'\n").unwrap();
     saved(&mut client, &document);
@@ -200,7 +200,7 @@ fn the_editors_choice_is_asked_until_it_is_another() {
 }
 
 #[test]
-fn the_status_is_told_to_clients_that_take_it_and_to_no_others() {
+fn the_status_is_sent_only_to_clients_that_support_it() {
     let settings = json!({ "select": ["C"], "python": python(), "compiler": { "delay": 1 } });
     for options in [
         Setup::new().options(json!({ "settings": settings, "status": true })),

@@ -33,7 +33,7 @@ const KERNEL: u64 = 4;
 const HOST: u64 = 12;
 
 #[test]
-fn a_kernel_and_what_launches_it_can_be_optimized_by_a_lens() {
+fn lenses_on_a_kernel_and_its_launching_function_start_a_search() {
     let seen: Arc<Mutex<Vec<SearchRequest>>> = Arc::default();
     let kept = Arc::clone(&seen);
     let search = move |request: &SearchRequest, _: &dyn Observer| {
@@ -51,7 +51,7 @@ fn a_kernel_and_what_launches_it_can_be_optimized_by_a_lens() {
         client.notification("window/showMessage");
     }
 
-    // Of several kernels the function is optimized, with all of them.
+    // For several kernels the lens optimizes the function, with all of them.
     let second = BAD[BAD.find("@triton.jit").unwrap()..BAD.find("def run").unwrap()].replace("def scale", "def shift");
     let text = BAD.replace("def run", &format!("{second}def run"));
     let text = format!("{text}    shift[(1,)](x, y, x.numel(), BLOCK=64)\n");
@@ -67,7 +67,7 @@ fn a_kernel_and_what_launches_it_can_be_optimized_by_a_lens() {
 }
 
 #[test]
-fn while_it_is_searched_the_lens_stops_it_and_afterwards_shows_the_report() {
+fn the_lens_stops_a_running_search_and_then_shows_its_report() {
     let (tools, _gate) = gated();
     let refreshes = json!({ "workspace": { "codeLens": { "refreshSupport": true } } });
     let mut client = Setup::new().full().tools(tools).capabilities(&refreshes).start();
@@ -77,7 +77,7 @@ fn while_it_is_searched_the_lens_stops_it_and_afterwards_shows_the_report() {
     };
     let document = client.open("a.py", BAD);
     client.published(&document);
-    // The devices were found.
+    // The search for devices has ended.
     refreshed(&mut client);
     let optimize =
         |client: &mut Client| lenses(client, &document).into_iter().find(|(_, title, _)| title.contains("Optimize"));

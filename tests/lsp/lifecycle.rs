@@ -12,7 +12,7 @@ use warpsmith::server::Tools;
 use crate::harness::{BAD, Setup, machine};
 
 #[test]
-fn says_what_it_is_and_what_it_can() {
+fn initialize_returns_the_server_name_and_capabilities() {
     let client = Setup::new().start();
     let result = &client.initialize_result;
     assert_eq!(result["serverInfo"], json!({ "name": "warpsmith", "version": env!("CARGO_PKG_VERSION") }));
@@ -42,7 +42,7 @@ fn says_what_it_is_and_what_it_can() {
         json!([{ "cells": [{ "language": "python" }] }])
     );
     assert_eq!(capabilities["hoverProvider"], true);
-    // Diagnostics are offered to those who ask for them, and pushed to all others.
+    // Clients that pull diagnostics are offered them; to all others they are pushed.
     assert_eq!(capabilities.get("diagnosticProvider"), None);
     let client = Setup::new().pulls().start();
     assert_eq!(client.initialize_result["capabilities"]["diagnosticProvider"]["workspaceDiagnostics"], false);
@@ -69,7 +69,7 @@ fn nothing_is_answered_before_initialize() {
     let mut client = Setup::new().start_uninitialized();
     let (code, _) = client.request_error("textDocument/hover", json!({}));
     assert_eq!(code, -32002);
-    // A notification is dropped.
+    // A notification before `initialize` is dropped.
     client.open("early.py", BAD);
     let params = client.initialize_params();
     client.request("initialize", params.clone());
@@ -166,7 +166,7 @@ fn the_status_names_the_device_or_why_there_is_none() {
     }
 }
 
-/// Candidates are judged in the pool, whatever devices this machine has. Without trust in the folder nothing is judged.
+/// Candidates are judged in the pool, whatever devices this machine has. In an untrusted folder nothing is judged.
 #[test]
 fn the_status_names_the_pool_that_is_set() {
     for trusted in [true, false] {

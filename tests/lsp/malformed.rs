@@ -15,7 +15,7 @@ fn assert_alive(client: &mut Client) {
 }
 
 #[test]
-fn a_body_that_is_no_message_is_answered_and_forgotten() {
+fn a_body_that_is_not_a_message_gets_a_parse_error() {
     for body in [
         "{\"jsonrpc\": \"2.0\", \"method\":",
         "[1, 2",
@@ -34,7 +34,7 @@ fn a_body_that_is_no_message_is_answered_and_forgotten() {
 }
 
 #[test]
-fn bytes_that_are_no_text_and_headers_that_are_none_are_skipped() {
+fn bytes_outside_utf_8_and_invalid_headers_get_a_parse_error() {
     for bytes in [
         &b"Content-Length: 4\r\n\r\n\xff\xfe\xfd\xfc"[..],
         b"Content-Length: minus one\r\n\r\n",
@@ -88,7 +88,7 @@ fn ids_may_be_texts_and_notifications_of_requests_are_no_requests() {
     client.wait("the answer", |message| message["id"] == "a");
     // A request without an id gets no answer.
     client.notify("textDocument/hover", json!({}));
-    // An answer to a question that nobody asked.
+    // An answer without a request.
     client.send(&json!({ "jsonrpc": "2.0", "id": 12345, "result": null }));
     assert_alive(&mut client);
 }

@@ -85,11 +85,11 @@ fn start(state: &Path, delay: u64, select: &[&str], more: &Value) -> Client {
         settings[key] = value.clone();
     }
     let mut client = Setup::new().full().state(state).options(json!({ "settings": settings })).start();
-    // Until a file was checked, the server does not know how long to wait.
+    // The server knows the delay only after it has checked a file.
     let first = client.open("first.py", "");
     client.published(&first);
     client.close(&first);
-    // What was published is taken back.
+    // The published diagnostics are cleared.
     client.notification("textDocument/publishDiagnostics");
     client
 }
@@ -132,7 +132,7 @@ fn a_rule_is_shown_until_triton_disproves_it() {
     let objection = store(state.path()).objections().unwrap().remove(0);
     assert_eq!(objection.code, "S501");
     assert!(KERNEL.contains(objection.kernel.unwrap().trim_end()));
-    // It stays so.
+    // The rule stays demoted in a new server.
     let mut client = start(state.path(), SLOW, &["S"], &json!({}));
     let document = client.open("k.py", KERNEL);
     assert_eq!(codes(&client.published(&document)), [""; 0]);
@@ -140,19 +140,19 @@ fn a_rule_is_shown_until_triton_disproves_it() {
 }
 
 #[test]
-fn refusals_are_kept_with_the_version_before_or_after() {
+fn compile_errors_are_stored_with_the_passing_version_before_or_after() {
     let state = state(&[]);
     let mut client = start(state.path(), 5, &["C"], &json!({}));
-    // The version after it: the file begins with the mistake.
+    // The accepted version comes second: the file begins with the mistake.
     let mut document = client.open("k.py", &KERNEL.replacen(TRUE, FALSE, 1));
     while codes(&client.published(&document)) != ["C001"] {}
     client.replace(&mut document, FALSE, TRUE);
     client.wait_for_log("about `k` verdict=\"accepted\"");
     while !client.published(&document).is_empty() {}
-    // The version before it.
+    // The accepted version comes first.
     client.replace(&mut document, "tl.abs(", "tl.abs(oops + ");
     while codes(&client.published(&document)) != ["C001"] {}
-    // The same mistake in another state is none of its own.
+    // The same mistake with another name is not stored again.
     client.replace(&mut document, "oops + ", "oops2 + ");
     client.wait_for_log("oops2");
     client.stop_ignoring("textDocument/publishDiagnostics");
@@ -182,7 +182,7 @@ fn refusals_are_kept_with_the_version_before_or_after() {
 }
 
 #[test]
-fn a_file_that_is_closed_leaves_its_refusal() {
+fn closing_a_file_stores_its_compile_error() {
     let state = state(&[]);
     let mut client = start(state.path(), 5, &["C"], &json!({}));
     let document = client.open("k.py", &KERNEL.replacen(TRUE, FALSE, 1));
@@ -194,7 +194,7 @@ fn a_file_that_is_closed_leaves_its_refusal() {
 }
 
 #[test]
-fn nothing_is_used_or_kept_where_that_is_off() {
+fn disabled_memory_shows_and_stores_nothing() {
     let state = state(&[wrong()]);
     for (memory, shown) in [(json!({ "enabled": false }), 0), (json!({ "learn": false }), 1)] {
         let mut client = start(state.path(), SLOW, &["S"], &json!({ "memory": memory }));
@@ -209,7 +209,7 @@ fn nothing_is_used_or_kept_where_that_is_off() {
 }
 
 #[test]
-fn triton_says_whether_a_rule_is_true_here() {
+fn a_learned_rule_is_dropped_if_triton_accepts_the_kernel() {
     let state = state(&[wrong(), right()]);
     let mut client = start(state.path(), SLOW, &["S"], &json!({}));
     let document = client.open("k.py", KERNEL);
@@ -264,7 +264,7 @@ fn a_rule_can_be_muted_and_its_reproducer_shown() {
 }
 
 #[test]
-fn of_a_rule_that_was_learned_and_what_is_certain_one_speaks() {
+fn a_learned_rule_does_not_repeat_the_finding_of_a_built_in_one() {
     let state = state(&[right()]);
     let mut client = start(state.path(), 5, &["S", "C"], &json!({}));
     let document = client.open("k.py", &KERNEL.replacen(TRUE, FALSE, 1));
@@ -287,7 +287,7 @@ fn two_servers_at_a_time_lose_nothing() {
     }
     for round in 0..4 {
         for ((name, client), document) in clients.iter_mut().zip(&mut documents) {
-            // In each round another mistake, in both at a time.
+            // In each round both clients make another mistake at the same time.
             let (good, bad) = ("i = tl.arange(0, B)", format!("i = tl.arange(0, B, {name}{round}=1)"));
             client.replace(document, good, &bad);
         }

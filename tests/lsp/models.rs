@@ -65,7 +65,7 @@ fn a_kernel_is_written_for_a_function_or_a_module_where_a_model_is_set() {
 }
 
 #[test]
-fn nobody_writes_kernels_where_no_model_is_set() {
+fn writing_a_kernel_is_not_offered_without_a_model() {
     let (mut client, document) = started("", |_, _| {});
     assert_eq!(offers(&mut client, &document, "def gelu"), [] as [Value; 0]);
 }
@@ -98,7 +98,7 @@ fn before_anything_is_sent_the_user_is_asked() {
     }
 }
 
-/// Somebody who stops waiting when the search is cancelled.
+/// An observer that stops waiting when the search is cancelled.
 struct Searcher<'a>(&'a dyn Observer);
 
 impl ReplyObserver for Searcher<'_> {
@@ -168,7 +168,7 @@ fn the_editors_model_answers_a_search() {
 }
 
 #[test]
-fn why_the_editors_model_does_not_answer_is_told() {
+fn an_error_of_the_editors_model_is_reported_with_its_reason() {
     for (code, lasting) in [(-32803, true), (-32603, false)] {
         let (mut client, _, asked) = taking();
         let question = client.server_message("warpsmith/model");
@@ -186,20 +186,20 @@ fn why_the_editors_model_does_not_answer_is_told() {
 }
 
 #[test]
-fn a_stopped_search_takes_its_question_back() {
+fn a_stopped_search_cancels_its_request_to_the_editors_model() {
     let (mut client, job, asked) = taking();
     let question = client.server_message("warpsmith/model");
     let stop = json!({ "command": "warpsmith.cancel", "arguments": [{ "job": job }] });
     assert_eq!(client.request("workspace/executeCommand", stop), json!({ "cancelled": true }));
     assert_eq!(client.notification("$/cancelRequest"), json!({ "id": question["id"] }));
     assert!(matches!(came(&asked), Some(Err(ModelError::Cancelled))));
-    // An editor answers all the same; nobody minds.
+    // The editor answers nevertheless, which has no effect.
     client.send(&json!({ "jsonrpc": "2.0", "id": question["id"], "error": { "code": -32800, "message": "stopped" } }));
     client.assert_silent();
 }
 
 #[test]
-fn a_client_that_does_not_take_it_is_not_asked() {
+fn a_client_without_a_model_receives_no_model_request() {
     let (mut client, _, asked) = asking(json!({ "settings": { "select": ["L002"] } }), &json!({}));
     assert!(came(&asked).is_none());
     client.assert_silent();

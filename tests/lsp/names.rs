@@ -61,7 +61,7 @@ fn names_lead_to_where_they_are_bound() {
 }
 
 #[test]
-fn all_places_of_a_name_are_told() {
+fn references_return_all_occurrences_of_a_name() {
     let mut client = Setup::new().start();
     let document = client.open("a.py", FILE);
     client.published(&document);
@@ -135,7 +135,7 @@ fn tokens(client: &mut Client, document: &Document, range: Option<Value>) -> Vec
 }
 
 #[test]
-fn tokens_say_what_names_are() {
+fn semantic_tokens_give_the_kind_of_each_name() {
     let mut client = Setup::new().start();
     let document = client.open("a.py", FILE);
     client.published(&document);

@@ -72,7 +72,7 @@ fn edits_go_to_their_cell() {
         assert_eq!(changes["textDocument"], json!({ "uri": kernel.uri, "version": 1 }));
         assert_eq!(kernel.edited(&changes["edits"]), expected);
     }
-    // Kernels in notebooks cannot be optimized; the reason is said.
+    // Kernels in notebooks cannot be optimized; the action has the reason.
     assert!(actions[2]["disabled"]["reason"].as_str().unwrap().contains("notebook"));
     assert!(client.hover(&launch, "k[").unwrap().0.contains("- Launched once in this notebook: line 2"));
     client.published(&imports);
@@ -93,27 +93,27 @@ fn edits_go_to_their_cell() {
 }
 
 #[test]
-fn cells_come_and_go_and_move() {
+fn added_removed_and_moved_cells_are_checked_again() {
     let mut client = Setup::new().start();
     let [imports, mut kernel, launch] = open(&mut client);
     for document in [&imports, &kernel, &launch] {
         client.published(document);
     }
-    // The imports are removed: nothing is known to be Triton any more, and their diagnostics are taken back.
+    // Without the imports no name is known to be of Triton, and the diagnostics of their cell are cleared.
     let array = json!({ "start": 0, "deleteCount": 1 });
     change(&mut client, 2, json!({ "structure": { "array": array, "didClose": [{ "uri": imports.uri }] } }));
     let cleared = client.notification("textDocument/publishDiagnostics");
     assert_eq!(cleared, json!({ "uri": imports.uri, "diagnostics": [] }));
     assert_eq!(client.published(&kernel), [] as [Value; 0]);
     client.published(&launch);
-    // They come back, under another name, before the kernel.
+    // The imports return in a new cell before the kernel.
     let array = json!({ "start": 0, "deleteCount": 0, "cells": [cell("d")] });
     change(&mut client, 3, json!({ "structure": { "array": array, "didOpen": [item("d", IMPORTS)] } }));
     let again = Document { uri: cell_uri("d"), ..imports };
     client.published(&again);
     assert_eq!(client.published(&kernel).len(), 1);
     client.published(&launch);
-    // The kernel moves to the end and keeps its text; its edits still find it.
+    // The kernel's cell moves to the end and keeps its text; edits of it still apply.
     let cells = json!([cell("c"), cell("b")]);
     change(&mut client, 4, json!({ "structure": { "array": { "start": 2, "deleteCount": 2, "cells": cells } } }));
     assert_eq!(client.published(&kernel).len(), 1);
@@ -138,7 +138,7 @@ fn diagnostics_of_a_cell_can_be_asked_for() {
 }
 
 #[test]
-fn questions_are_answered_across_cells() {
+fn completion_signatures_and_definitions_work_across_cells() {
     let mut client = Setup::new().options(json!({ "settings": { "tritonVersion": "3.6.0" } })).start();
     let [imports, kernel, launch] = open(&mut client);
     for document in [&imports, &kernel, &launch] {
@@ -169,7 +169,7 @@ fn questions_are_answered_across_cells() {
 }
 
 #[test]
-fn odd_changes_of_notebooks_are_survived() {
+fn invalid_notebook_changes_are_survived() {
     let mut client = Setup::new().start();
     let documents = open(&mut client);
     for document in &documents {
@@ -186,12 +186,12 @@ fn odd_changes_of_notebooks_are_survived() {
     let notebook = json!({ "uri": "file:///tmp/other.ipynb", "version": 1 });
     client.notify("notebookDocument/didChange", json!({ "notebookDocument": notebook, "change": {} }));
     client.wait_for_log("a notebook that is not open was edited");
-    // The changes are made one by one or together: how often the cells are published is not fixed.
+    // The changes may be processed one by one or together, so the number of published diagnostics varies.
     client.stop_ignoring("textDocument/publishDiagnostics");
 }
 
 #[test]
-fn the_compiler_speaks_of_cells_too() {
+fn errors_of_triton_are_shown_in_their_cell() {
     let python = std::env::var("WARPSMITH_TEST_PYTHON").expect("run the tests by `cargo xtask test`");
     let settings = json!({ "select": ["C"], "python": python, "compiler": { "delay": 5 } });
     let mut client = Setup::new().full().options(json!({ "settings": settings })).start();

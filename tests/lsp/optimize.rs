@@ -144,7 +144,7 @@ fn an_offer_is_an_annotated_edit_of_the_present_version() {
     let mut document = open(&mut client);
     let job = start(&mut client, &document);
     accept_progress(&mut client, &job);
-    // The file is edited meanwhile, where it does not matter.
+    // An edit during the search that does not affect the kernel.
     client.replace(&mut document, "import triton\n", "# 😀\nimport triton\n");
     client.published(&document);
     gate.send(()).unwrap();
@@ -185,7 +185,7 @@ fn a_client_without_annotations_is_asked_first() {
         assert_eq!(question["params"]["actions"], json!([{ "title": "Apply" }, { "title": "Discard" }]));
         let text = question["params"]["message"].as_str().unwrap();
         assert_eq!(text, format!("`scale`: {LABEL}. BLOCK 64 → 128 · Test GPU, n=1024"));
-        // Also while the user thinks the file can change.
+        // The file may also change while the user decides.
         client.replace(&mut document, "def run", "\ndef run");
         client.published(&document);
         client.reply(&question, choice);
@@ -203,7 +203,7 @@ fn a_client_without_annotations_is_asked_first() {
 }
 
 #[test]
-fn a_result_for_an_older_text_is_told_and_not_applied() {
+fn a_result_for_an_older_text_is_reported_and_not_applied() {
     for (from, to) in [("n, BLOCK:", "n, m, BLOCK:"), ("BLOCK=64", "BLOCK=32"), ("def run(x, y):\n", "")] {
         let (tools, gate) = gated();
         let mut client = annotating().tools(tools).start();
@@ -215,7 +215,7 @@ fn a_result_for_an_older_text_is_told_and_not_applied() {
         gate.send(()).unwrap();
         end_of_progress(&mut client);
         if from.starts_with("def run") {
-            // A line beside it may go.
+            // A line next to the kernel may be removed.
             let request = client.server_message("workspace/applyEdit");
             client.reply(&request, json!({ "applied": false }));
         } else {
@@ -244,14 +244,14 @@ fn a_file_that_was_closed_is_not_edited() {
 }
 
 #[test]
-fn a_job_stops_when_the_user_says_so_by_either_way() {
+fn a_search_is_stopped_by_its_command_or_its_progress() {
     for by_command in [false, true] {
         let (tools, _gate) = gated();
         let mut client = setup().tools(tools).start();
         let document = open(&mut client);
         let job = start(&mut client, &document);
         accept_progress(&mut client, &job);
-        // There is one job for a kernel; its place is taken by the offer to stop it, on its launch too.
+        // There is one job per kernel; while it runs, an action to stop it replaces the offer, also at the launch.
         let params = json!({ "command": "warpsmith.optimize", "arguments": [{ "uri": document.uri }] });
         let (code, message) = client.request_error("workspace/executeCommand", params);
         assert_eq!((code, message.as_str()), (-32803, "`scale` is being optimized already"));
@@ -263,7 +263,7 @@ fn a_job_stops_when_the_user_says_so_by_either_way() {
             client.notify("window/workDoneProgress/cancel", json!({ "token": job }));
         }
         assert_eq!(end_of_progress(&mut client).0.as_deref(), Some("stopped"));
-        // The owner hears of the end by itself: then the kernel can be optimized again.
+        // The owner receives the end of the job later; then the kernel can be optimized again.
         let deadline = Instant::now() + Duration::from_secs(30);
         while action(&mut client, &document, "def scale")["title"] != "Optimize this kernel" {
             assert!(Instant::now() < deadline);
@@ -333,7 +333,7 @@ fn a_search_asks_before_it_runs_the_users_program() {
         client.reply(&question, choice);
         assert_eq!(client.notification("window/showMessage")["message"], format!("confirmed: {expected}"));
     }
-    // A client that cannot ask, or does not want to: nothing is run.
+    // A client that cannot ask, or a user who declines: nothing is run.
     let search = |_: &SearchRequest, observer: &dyn Observer| {
         assert!(!observer.confirm("Run it?"));
         Err(OptimizeError::Declined("nothing was run; record a call".to_owned()))
@@ -349,7 +349,7 @@ fn a_search_asks_before_it_runs_the_users_program() {
     let text = "`scale` was not optimized: nothing was run; record a call";
     assert_eq!(message, json!({ "type": 3, "message": text }));
     client.assert_silent();
-    // A job that is stopped waits no longer for the answer.
+    // A job that is stopped does not wait for the answer any longer.
     let search = |_: &SearchRequest, observer: &dyn Observer| {
         assert!(!observer.confirm("Run it?"));
         Err(OptimizeError::Cancelled)
@@ -364,7 +364,7 @@ fn a_search_asks_before_it_runs_the_users_program() {
 }
 
 #[test]
-fn failures_and_crashes_are_told_and_end_the_progress() {
+fn failed_and_crashed_searches_are_reported_and_end_their_progress() {
     for crashes in [false, true] {
         let search = move |_: &SearchRequest, _: &dyn Observer| {
             assert!(!crashes, "out of luck");
@@ -380,7 +380,7 @@ fn failures_and_crashes_are_told_and_end_the_progress() {
         let text = message["message"].as_str().unwrap();
         let reason = if crashes { "out of luck" } else { "no torch in this Python" };
         assert!(text.starts_with("Optimizing `scale` failed: ") && text.contains(reason), "{text}");
-        // It can be tried again.
+        // The job can be started again.
         start(&mut client, &document);
         let create = client.server_message("window/workDoneProgress/create");
         client.send(&json!({ "jsonrpc": "2.0", "id": create["id"], "error": { "code": -32603, "message": "no" } }));
@@ -403,7 +403,7 @@ fn a_search_sees_the_editors_text_and_settings_and_is_stopped_at_the_end() {
         Err(OptimizeError::Cancelled)
     };
     let options = json!({ "settings": { "select": ["L002"], "optimize": { "budget": 12.5 } } });
-    // Without progress: a client need not show any.
+    // The client does not support progress.
     let setup = Setup::new().full().options(options).tools(tools(Arc::new(search)));
     let mut client = setup.start();
     let mut document = open(&mut client);
@@ -445,7 +445,7 @@ fn without_a_device_the_reason_is_shown() {
 
 /// If candidates are judged on another machine, this one needs no device.
 #[test]
-fn an_evaluator_elsewhere_does_without_a_device_here() {
+fn a_remote_evaluator_needs_no_local_device() {
     let missing = || Devices::Missing("no GPU here".to_owned());
     let search = |request: &SearchRequest, _: &dyn Observer| {
         let summary = format!("judged by {:?}", request.settings.evaluator.command);

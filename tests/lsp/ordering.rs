@@ -128,7 +128,7 @@ fn pushed_diagnostics_never_go_back_in_time() {
 }
 
 #[test]
-fn the_program_agrees_with_a_text_that_was_opened_as_it_ended() {
+fn an_edited_text_has_the_diagnostics_of_a_freshly_opened_one() {
     let mut client = Setup::new().pulls().options(Value::Null).start();
     let mut edited = client.open("a.py", BAD);
     let mut numbers = Numbers(4);
@@ -136,7 +136,7 @@ fn the_program_agrees_with_a_text_that_was_opened_as_it_ended() {
         let change = random_edit(&mut edited.text, &mut numbers, false);
         client.change_raw(&mut edited, json!([change]));
     }
-    // A text in which there is something to find, whatever became of it.
+    // A final text with a finding, whatever the edits before have left.
     let end = position(&edited.text, edited.text.len(), false);
     let ending = format!("\n''')}}]\n\n{BAD}");
     client.change_raw(&mut edited, json!([{ "range": { "start": end, "end": end }, "text": ending }]));

@@ -103,7 +103,7 @@ fn with_guard() -> String {
 }
 
 #[test]
-fn it_is_offered_where_the_file_launches_and_runs_itself() {
+fn recording_is_offered_at_launches_in_files_that_run_themselves() {
     let never = |_: &RecordRequest, _: &dyn Fn() -> bool| panic!("nobody asked for it");
     let mut client = setup().tools(tools(Arc::new(never))).start();
     let document = open(&mut client, "a.py", &with_guard());
@@ -113,7 +113,7 @@ fn it_is_offered_where_the_file_launches_and_runs_itself() {
     for at in ["import triton", "tail = 1"] {
         assert_eq!(titles(&mut client, &document, at), [""; 0], "{at}");
     }
-    // A file that does not run itself, and of which nothing is recorded.
+    // A file that does not run itself and that has no recorded calls.
     let document = client.open("b.py", BAD);
     client.published(&document);
     assert_eq!(titles(&mut client, &document, "def scale"), [""; 0]);
@@ -125,7 +125,7 @@ fn it_is_offered_where_the_file_launches_and_runs_itself() {
 }
 
 #[test]
-fn what_was_recorded_is_told() {
+fn a_recording_reports_its_calls_or_why_there_are_none() {
     for (workloads, status, output, kind, told) in [
         (vec![call(2)], Some(0), "", 3, "Recorded run in a.py: 2 calls, launches scale.".to_owned()),
         (
@@ -176,7 +176,7 @@ fn what_was_recorded_is_told() {
 }
 
 #[test]
-fn what_is_too_large_to_keep_is_told() {
+fn a_recording_reports_calls_that_are_too_large_to_store() {
     let record = |_: &RecordRequest, _: &dyn Fn() -> bool| {
         let limits = RetentionLimits { size: 1 << 20, shapes: 9 };
         let left_out = vec![SkippedCall { workload: call(1), fate: Retention::TooLarge(3 << 20), limits }];
@@ -193,7 +193,7 @@ fn what_is_too_large_to_keep_is_told() {
     assert_eq!(client.notification("window/showMessage"), json!({ "type": 2, "message": told }));
 }
 
-/// The program that recorded calls of the file last, whatever it was, with the project's Python in the place of the shell's.
+/// The last command that recorded calls of the file is run again, with the project's Python in place of the shell's.
 #[test]
 fn the_last_command_can_be_run_again() {
     let seen = Arc::new(Mutex::new(Vec::new()));
@@ -212,7 +212,7 @@ fn the_last_command_can_be_run_again() {
         store.keep_recording(&Recording::of(&words, &folder), &[call], limits).unwrap();
     };
     keep("a.py", &["python3", "train.py", "--fast"]);
-    // To run the file itself is no other command.
+    // A command that just runs the file is not offered as another command.
     keep("b.py", &["python", "b.py"]);
     workload::touch(&folder).unwrap();
     let other = open(&mut client, "b.py", &with_guard());
@@ -231,7 +231,7 @@ fn the_last_command_can_be_run_again() {
 }
 
 #[test]
-fn it_is_stopped_by_either_way_and_runs_once_at_a_time() {
+fn a_recording_is_stopped_by_command_or_progress_and_runs_once_at_a_time() {
     for by_command in [false, true] {
         let record = |_: &RecordRequest, going: &dyn Fn() -> bool| {
             while going() {
@@ -263,7 +263,7 @@ fn it_is_stopped_by_either_way_and_runs_once_at_a_time() {
             assert!(Instant::now() < deadline);
         }
         client.assert_silent();
-        // One that is at work when the server ends is stopped as well.
+        // A recording in progress is also stopped when the server ends.
         let action = offers(&mut client, &document, "def scale").remove(0);
         let job = run(&mut client, action);
         accept_progress(&mut client, &job, "Recording python a.py");
@@ -272,7 +272,7 @@ fn it_is_stopped_by_either_way_and_runs_once_at_a_time() {
 }
 
 #[test]
-fn a_crash_is_told_and_nothing_runs_in_a_workspace_that_is_not_trusted() {
+fn a_crashed_recording_is_reported_and_an_untrusted_workspace_records_nothing() {
     let record = |_: &RecordRequest, _: &dyn Fn() -> bool| panic!("out of luck");
     let mut client = Setup::new().full().tools(tools(Arc::new(record))).start();
     let document = open(&mut client, "a.py", &with_guard());
@@ -305,7 +305,7 @@ fn real() -> Client {
 }
 
 #[test]
-fn the_users_file_is_run_and_its_calls_are_kept() {
+fn recording_runs_the_users_file_and_stores_its_calls() {
     let mut client = real();
     let document = open(&mut client, "scale.py", SCALE);
     let action = offers(&mut client, &document, "def scale(x)").remove(0);
@@ -315,13 +315,13 @@ fn the_users_file_is_run_and_its_calls_are_kept() {
     let told = "Recorded scale in scale.py: 1 call, launches scale_kernel.";
     assert_eq!(client.notification("window/showMessage"), json!({ "type": 3, "message": told }));
     assert!(client.path("mark").exists() && client.path(".warpsmith/store.db").exists());
-    // What is known of launches has changed, so the file is checked again.
+    // The recorded launches have changed, so the file is checked again.
     client.stop_ignoring("textDocument/publishDiagnostics");
 }
 
-/// What the program has started ends with it.
+/// The child processes of the program end with it.
 #[test]
-fn a_program_that_is_stopped_leaves_nothing_behind() {
+fn stopping_a_recording_ends_all_processes_of_the_program() {
     let body = "import subprocess, time
     child = subprocess.Popen(['sleep', '1000'])
     open('mark', 'w').write(f'{child.pid}.')
@@ -345,7 +345,7 @@ fn a_program_that_is_stopped_leaves_nothing_behind() {
     };
     client.notify("window/workDoneProgress/cancel", json!({ "token": job }));
     assert_eq!(end_of_progress(&mut client).as_deref(), Some("stopped"));
-    // A process that ended and that nobody has waited for has no command line.
+    // A zombie process has no command line.
     let is_there = || std::fs::read(format!("/proc/{child}/cmdline")).is_ok_and(|line| !line.is_empty());
     while is_there() {
         assert!(Instant::now() < deadline, "process {child} is still there");
@@ -373,7 +373,7 @@ fn optimizing_runs_the_users_file_only_after_a_yes() {
         let message = client.notification("window/showMessage")["message"].take();
         let message = message.as_str().unwrap();
         if runs {
-            // Busy machines may take longer than its time for the first candidate.
+            // On a busy machine the time may be over before the first candidate is judged.
             let words = ["`scale_kernel` as written", "faster", "the time was up before a candidate was judged"];
             assert!(words.iter().any(|words| message.contains(words)), "{message}");
             client.stop_ignoring("textDocument/publishDiagnostics");

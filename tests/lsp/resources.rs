@@ -78,7 +78,7 @@ const ASK: &str = "▷ resources on sm_90";
 const SUMMED_UP: &str = "sm_90: 2 configs: occupancy 25 %, 1 out of resources";
 
 #[test]
-fn what_a_kernel_takes_is_told_when_its_file_is_saved() {
+fn saving_a_file_shows_the_resources_of_its_kernels_in_a_lens() {
     let mut client = start(&json!({ "target": "cuda:90" }));
     let mut document = accepted(&mut client, "p.py", PRODUCT);
     assert_eq!(titles(&mut client, &document), [ASK, "TTGIR", "PTX", "SASS"]);
@@ -89,7 +89,7 @@ fn what_a_kernel_takes_is_told_when_its_file_is_saved() {
     assert_eq!(lens["range"]["start"], document.range_of("@triton.autotune")["start"]);
     let arguments = json!([{ "uri": document.uri, "kernel": "product", "stage": "sass" }]);
     assert_eq!((&lens["command"]["command"], &lens["command"]["arguments"]), (&json!("warpsmith.inspect"), &arguments));
-    // What H015 would estimate is counted here.
+    // The measured figure replaces the estimate of H015.
     let found = client.published(&document);
     assert_eq!(codes(&found), ["C002"]);
     assert_eq!(found[0]["range"], document.range_of("triton.Config({\"BK\": 64}, num_stages=5, num_warps=8)"));
@@ -98,7 +98,7 @@ fn what_a_kernel_takes_is_told_when_its_file_is_saved() {
     let (hover, _) = client.hover(&document, "product(").unwrap();
     assert!(hover.contains("| `BK=32, num_warps=8, num_stages=3` | 110 | 0 | 98304 | 25 % (registers) |"), "{hover}");
     assert!(hover.contains("| `BK=64, num_warps=8, num_stages=5` | "), "{hover}");
-    // It stays where nothing changes that matters, moves with the kernel, and goes with an edit.
+    // The finding stays after an edit that does not matter, moves with the kernel, and disappears with an edit of it.
     client.replace(&mut document, "# warpsmith", "# one more line\n\n# warpsmith");
     assert_eq!(codes(&client.published(&document)), ["C002"]);
     assert_eq!(titles(&mut client, &document)[0], SUMMED_UP);
@@ -106,7 +106,7 @@ fn what_a_kernel_takes_is_told_when_its_file_is_saved() {
     assert_eq!(codes(&client.published(&document)), [""; 0]);
     refreshed(&mut client);
     assert_eq!(titles(&mut client, &document)[0], ASK);
-    // What was known once is known at once.
+    // Known results are shown at once.
     client.replace(&mut document, "num_stages=2", "num_stages=5");
     client.published(&document);
     refreshed(&mut client);
@@ -117,7 +117,7 @@ fn what_a_kernel_takes_is_told_when_its_file_is_saved() {
 }
 
 #[test]
-fn resources_can_be_asked_for() {
+fn the_resources_command_shows_the_resources_of_a_kernel() {
     let mut client = start(&json!({ "target": "cuda:80" }));
     let document = accepted(&mut client, "c.py", COPY);
     let command = json!({ "command": "warpsmith.resources", "arguments": [{ "uri": document.uri, "kernel": "copy" }] });
@@ -130,7 +130,7 @@ fn resources_can_be_asked_for() {
     assert!(shown.ends_with("(parameters guessed)"), "{shown}");
     refreshed(&mut client);
     assert!(titles(&mut client, &document)[0].starts_with("sm_80: "));
-    // Now it is known.
+    // The result is known now.
     let known = client.request("workspace/executeCommand", command);
     assert_eq!((known["device"].as_str(), known["rows"].as_array().map(Vec::len)), (Some("sm_80"), Some(1)));
     assert_eq!(client.notification("window/showMessage")["message"], shown);
@@ -138,7 +138,7 @@ fn resources_can_be_asked_for() {
 }
 
 #[test]
-fn without_a_device_nothing_is_told() {
+fn resources_are_not_shown_without_a_target() {
     let mut client = start(&json!({}));
     let document = client.open("p.py", PRODUCT);
     client.published(&document);
@@ -151,7 +151,7 @@ fn without_a_device_nothing_is_told() {
 }
 
 #[test]
-fn the_front_end_comes_first() {
+fn the_front_end_runs_before_resources_are_compiled() {
     let mut client = start(&json!({ "target": "cuda:90" }));
     let config = "triton.Config({\"BK\": 64}, num_stages=5, num_warps=8)";
     let many = format!(
@@ -165,7 +165,7 @@ fn the_front_end_comes_first() {
     let found = if first.is_empty() { client.published(&document) } else { first };
     assert_eq!(codes(&found), ["C001"]);
     assert_eq!(titles(&mut client, &long)[0], ASK, "that takes longer than the front end needs");
-    // An edit takes it back.
+    // An edit removes the result.
     let mut long = long;
     client.replace(&mut long, "num_stages=5", "num_stages=4");
     client.published(&long);

@@ -70,7 +70,7 @@ fn place(all: &[Value], has: impl Fn(&Value) -> bool) -> usize {
 }
 
 #[test]
-fn a_search_is_told_from_its_beginning_to_its_end() {
+fn search_news_cover_a_search_from_start_to_end() {
     let search = |_: &SearchRequest, observer: &dyn Observer| {
         let mut report = begun(observer);
         for judged in [None, Some(1.5)] {
@@ -98,7 +98,7 @@ fn a_search_is_told_from_its_beginning_to_its_end() {
 }
 
 #[test]
-fn nothing_is_told_to_a_client_that_did_not_ask() {
+fn search_news_are_not_sent_to_a_client_that_did_not_ask() {
     let search = |_: &SearchRequest, observer: &dyn Observer| {
         let mut report = begun(observer);
         report.candidates.push(tried(2, None));
@@ -109,14 +109,14 @@ fn nothing_is_told_to_a_client_that_did_not_ask() {
     let document = open(&mut client);
     start(&mut client, &document);
     client.notification("window/showMessage");
-    // Long enough for what would be told late.
+    // This is long enough for a late notification to arrive.
     std::thread::sleep(Duration::from_millis(500));
     client.assert_silent();
 }
 
-/// However fast a search is, it sends few messages, about few candidates, with short texts, and leaves nothing out.
+/// However fast a search is, the number and size of its messages are limited, and no candidate is missing.
 #[test]
-fn what_is_told_is_bounded_in_size_and_rate() {
+fn search_news_are_limited_in_size_and_rate() {
     const COUNT: usize = 200;
     let search = |_: &SearchRequest, observer: &dyn Observer| {
         let mut report = begun(observer);
@@ -152,9 +152,9 @@ fn what_is_told_is_bounded_in_size_and_rate() {
     client.notification("window/showMessage");
 }
 
-/// Also a search that crashes has an end, and one that the user stops.
+/// A search that crashes and one that the user stops also send their end.
 #[test]
-fn each_search_that_is_told_of_has_an_end() {
+fn search_news_end_for_crashed_and_stopped_searches() {
     let search = |request: &SearchRequest, observer: &dyn Observer| {
         begun(observer);
         assert!(!request.text.contains("# crash"), "on purpose");
@@ -171,7 +171,7 @@ fn each_search_that_is_told_of_has_an_end() {
     assert_eq!(told(&mut client, &job).last().unwrap()["ended"]["how"], "stopped");
     client.replace(&mut document, "import triton\n", "# crash\nimport triton\n");
     client.published(&document);
-    // The owner hears of the end by itself.
+    // The owner receives the end of the job later.
     let argument = json!({ "uri": document.uri, "kernel": "scale" });
     let command = json!({ "command": "warpsmith.optimize", "arguments": [argument] });
     let deadline = Instant::now() + Duration::from_secs(30);
@@ -188,7 +188,7 @@ fn each_search_that_is_told_of_has_an_end() {
 }
 
 #[test]
-fn a_run_and_a_candidate_of_it_can_be_asked_for() {
+fn a_stored_run_and_its_candidates_can_be_requested() {
     let mut client = client(|_, _| Err(OptimizeError::Cancelled)).start();
     let uri = client.uri("a.py");
     let faster = BAD.replace("BLOCK=64", "BLOCK=128");

@@ -54,7 +54,7 @@ fn all_kernels_of_a_function_are_optimized_together() {
 }
 
 #[test]
-fn a_search_with_settings_asks_for_them() {
+fn a_search_with_options_asks_the_user_for_its_duration() {
     let (setup, seen) = noting();
     let mut client = setup.start();
     let document = open(&mut client);
@@ -89,7 +89,7 @@ fn a_search_that_was_stopped_goes_on() {
         "text": BAD, "calls": [], "calls_hash": "", "budget": 77.0, "seed": 1, "environment": "Test GPU",
     });
     std::fs::write(runs.join("scale-4.jsonl"), format!("{begun}\n")).unwrap();
-    // It is believed for a while which runs there are.
+    // The list of runs is cached for a while.
     let deadline = std::time::Instant::now() + std::time::Duration::from_secs(30);
     let actions = loop {
         let actions = offered(&mut client, &document, "def scale");
@@ -107,7 +107,7 @@ fn a_search_that_was_stopped_goes_on() {
     };
     assert_eq!(done(0), (SearchAction::GoOn("scale-4".to_owned()), 77.0));
 
-    // One that is over has a result, which can be measured again. The runs are looked for anew after each job.
+    // A completed run has a result, which can be measured again. The runs are listed anew after each job.
     let ended = json!({ "what": "ended", "seconds": 9.0, "summary": "" });
     std::fs::write(runs.join("scale-4.jsonl"), format!("{begun}\n{ended}\n")).unwrap();
     let title = "Measure this kernel against what it was before the last search";
@@ -117,7 +117,7 @@ fn a_search_that_was_stopped_goes_on() {
     assert_eq!(done(1).0, SearchAction::Measure("scale-4".to_owned()));
 }
 
-/// After a search its report is opened outside of the editor.
+/// After a search the user can open its report outside of the editor.
 #[test]
 fn the_report_of_the_last_search_is_opened() {
     let search = |request: &SearchRequest, _: &dyn Observer| {
@@ -158,7 +158,7 @@ fn the_report_of_the_last_search_is_opened() {
 }
 
 #[test]
-fn a_change_of_an_older_text_is_shown() {
+fn a_result_for_an_older_text_is_shown_as_a_diff() {
     let (tools, gate) = gated();
     let opens = json!({ "window": { "showDocument": { "support": true } } });
     let mut client = setup().capabilities(&opens).tools(tools).start();
@@ -192,7 +192,7 @@ fn predicted(request: &SearchRequest) -> SearchOutcome {
 /// A user who confirms an annotated edit may never read its label, so a candidate that was neither run nor checked is
 /// offered only after a question.
 #[test]
-fn what_a_model_predicts_is_asked_about_first() {
+fn a_predicted_result_is_applied_only_after_a_question() {
     for (choice, applies) in [(json!({ "title": "Apply" }), true), (Value::Null, false)] {
         let (tools, gate) = gated_with(predicted);
         let mut client = annotating().tools(tools).start();

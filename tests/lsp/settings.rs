@@ -14,7 +14,7 @@ fn select(code: &str) -> Value {
 }
 
 #[test]
-fn options_of_the_start_hold() {
+fn initialization_options_set_the_settings() {
     for options in
         [json!({ "settings": select("L003") }), select("L003"), json!({ "settings": { "ignore": ["dtype-called"] } })]
     {
@@ -43,7 +43,7 @@ fn changed_settings_are_asked_for_and_everything_is_checked_again() {
     client.notify("workspace/didChangeConfiguration", json!({ "settings": null }));
     assert_eq!(codes(&client.published(&first)), ["L002"]);
     assert_eq!(codes(&client.published(&second)), ["L002"]);
-    // What the editor takes back is what the start said.
+    // When the editor removes its settings, those of the start apply.
     client.set_configuration(Value::Null);
     client.notify("workspace/didChangeConfiguration", json!({ "settings": null }));
     assert_eq!(codes(&client.published(&first)), ["L002"]);
@@ -62,7 +62,7 @@ fn a_client_that_cannot_be_asked_sends_its_settings() {
 }
 
 #[test]
-fn a_client_that_asks_is_told_to_ask_again() {
+fn a_change_of_settings_sends_a_diagnostic_refresh_to_pulling_clients() {
     let refresh = json!({ "workspace": { "diagnostics": { "refreshSupport": true } } });
     let mut client = Setup::new().pulls().capabilities(&refresh).configuration(select("L003")).start();
     let document = client.open("a.py", &two_mistakes());
@@ -75,7 +75,7 @@ fn a_client_that_asks_is_told_to_ask_again() {
 }
 
 #[test]
-fn settings_that_cannot_be_used_are_told_once_and_the_former_ones_stay() {
+fn invalid_settings_are_reported_once_and_the_previous_ones_are_kept() {
     let mut client = Setup::new().configuration(select("L003")).start();
     let document = client.open("a.py", &two_mistakes());
     client.published(&document);
@@ -92,7 +92,7 @@ fn settings_that_cannot_be_used_are_told_once_and_the_former_ones_stay() {
 }
 
 #[test]
-fn what_is_for_the_extension_is_no_problem() {
+fn settings_of_the_extension_are_ignored_without_a_message() {
     let settings =
         json!({ "select": ["L003"], "server": { "path": "x" }, "trace": { "server": "off" }, "python": null });
     let mut client = Setup::new().configuration(settings).start();
@@ -102,7 +102,7 @@ fn what_is_for_the_extension_is_no_problem() {
 }
 
 #[test]
-fn files_have_settings_and_the_editor_the_last_word() {
+fn settings_of_the_editor_override_those_of_files() {
     let setup = || {
         Setup::new()
             .options(Value::Null)
@@ -124,7 +124,7 @@ fn files_have_settings_and_the_editor_the_last_word() {
 }
 
 #[test]
-fn a_changed_file_counts_from_the_next_save_or_when_the_client_says_so() {
+fn a_changed_settings_file_is_read_at_the_next_save_or_watch_event() {
     let mut client = Setup::new().start();
     let document = client.open("a.py", BAD);
     assert_eq!(codes(&client.published(&document)), ["L002"]);
@@ -135,7 +135,7 @@ fn a_changed_file_counts_from_the_next_save_or_when_the_client_says_so() {
     let saved = json!({ "textDocument": { "uri": document.uri } });
     client.notify("textDocument/didSave", saved.clone());
     assert_eq!(codes(&client.published(&document)), ["L002"]);
-    // Saving without a change in settings checks nothing again.
+    // Saving a file without a change in settings does not cause another check.
     client.notify("textDocument/didSave", saved);
     client.assert_silent();
 
@@ -147,7 +147,7 @@ fn a_changed_file_counts_from_the_next_save_or_when_the_client_says_so() {
 }
 
 #[test]
-fn clients_that_can_are_asked_to_tell_of_changes() {
+fn change_notifications_are_registered_with_clients_that_support_it() {
     let mut client = Setup::new()
         .capabilities(&json!({ "workspace": {
             "didChangeConfiguration": { "dynamicRegistration": true },
@@ -168,7 +168,7 @@ fn each_workspace_folder_has_its_own_settings() {
     let mut client = Setup::new().configuration(select("L002")).start();
     let document = client.open("a.py", &two_mistakes());
     client.published(&document);
-    // A folder that is added is asked for too; the harness answers for all alike.
+    // The settings of an added folder are requested, too; the harness returns the same ones for all folders.
     client.set_configuration(select("L003"));
     let added = json!([{ "uri": client.uri("inner"), "name": "inner" }]);
     client.notify("workspace/didChangeWorkspaceFolders", json!({ "event": { "added": added, "removed": [] } }));

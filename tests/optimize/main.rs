@@ -53,7 +53,7 @@ impl Project {
         for (name, text) in files {
             std::fs::write(project.path(name), text).unwrap();
         }
-        // The folder is its own workspace, wherever temporary folders are.
+        // A `.git` folder makes this folder the workspace, wherever temporary folders are.
         std::fs::create_dir(project.path(".git")).unwrap();
         project
     }
@@ -132,7 +132,7 @@ fn imported_functions_methods_and_changed_arguments_are_recorded() {
     assert_eq!(workload["entry"], "Op.run");
     assert_eq!(workload["args"][0]["object"]["class"]["module"], "lib");
     assert_eq!(workload["args"][2]["tensor"]["data"]["integers"], serde_json::json!([3, 1]));
-    // The list holds the tensor that is passed alone too: one id.
+    // The list also contains the tensor that is passed alone, under the same id.
     assert_eq!(workload["args"][3]["list"][0]["tensor"]["id"], 0);
     assert_eq!(workload["kwargs"][0], serde_json::json!(["flag", {"bool": true}]));
     assert_eq!(workload["mutated"], serde_json::json!([0]));
@@ -167,7 +167,7 @@ if __name__ == '__main__':
         })
         .collect();
     grids.sort_by(|a, b| a.0.cmp(&b.0));
-    // `plain` calls a table's function and launches nothing: it is not kept.
+    // `plain` calls a function of a table and launches nothing, so it is not kept.
     assert_eq!(
         grids,
         [("outer".to_owned(), serde_json::json!([2, 19, 1])), ("scale".to_owned(), serde_json::json!([19]))]
@@ -203,7 +203,7 @@ fn optimizing_records_searches_verifies_and_applies() {
         Command::new(test_python()).arg(project.path("scale.py")).env("TRITON_INTERPRET", "1").status().unwrap();
     assert!(rerun.success());
 
-    // What was applied can be measured again, against what it was.
+    // The applied change can be measured again, against the file before it.
     let again = text(&project.run(&["optimize", "--measure", "last"]).stdout);
     assert!(again.contains("× faster: ") && again.contains(", than before `scale_kernel-1`."), "{again}");
     std::fs::write(project.path("scale.py"), &text_before).unwrap();
@@ -254,8 +254,9 @@ fn a_kernel_is_rewritten_to_take_several_rows() {
     assert!(rerun.success());
 }
 
-/// With the grid fixed for tiles of 16, a smaller tile leaves elements unwritten and a larger one computes the same
-/// in less programs only when the grid follows: whatever is offered must have passed both the values and other sizes.
+/// The grid has a fixed number of programs for tiles of 16. With a smaller tile elements stay unwritten, and a larger
+/// tile computes the same in fewer programs only if the grid changes, too: every offer must have passed both other
+/// values and other sizes.
 #[test]
 fn a_change_that_is_wrong_is_never_offered() {
     let project = Project::new(&[("scale.py", SCALE), ("warpsmith.toml", "[optimize]\ncandidates = 10\n")]);
@@ -269,9 +270,9 @@ fn a_change_that_is_wrong_is_never_offered() {
     assert!(outcome["evaluated"].as_u64().unwrap() > 0);
 }
 
-/// A kernel that nothing in its file launches but a comment, where there is no torch.
+/// A kernel that only a comment launches, on a machine without torch.
 #[test]
-fn a_kernel_by_itself_is_optimized_in_its_comment() {
+fn a_kernel_launched_only_by_its_comment_is_optimized_without_torch() {
     let kernel = "
 import triton
 import triton.language as tl
@@ -301,7 +302,7 @@ def scale_kernel(x, out, n, BLOCK: tl.constexpr):
 }
 
 #[test]
-fn what_cannot_be_optimized_is_said_plainly() {
+fn optimize_reports_why_a_file_cannot_be_optimized() {
     let unread = "@triton.jit\ndef k(x): pass\n# warpsmith: workload entry=k[n/2] x=f32[8]\n";
     let unread = format!("import triton\n{unread}");
     let tuned = unread.replace("@triton.jit", "@triton.autotune(configs=[], key=[])\n@triton.jit").replace("n/2", "1");
@@ -318,7 +319,7 @@ fn what_cannot_be_optimized_is_said_plainly() {
         assert_eq!(ran.status.code(), Some(2));
         assert!(text(&ran.stderr).contains(reason), "{}", text(&ran.stderr));
     }
-    // Where there is no torch nothing can be recorded.
+    // Without torch nothing can be recorded.
     std::fs::create_dir(project.path("first")).unwrap();
     std::fs::write(project.path("first/torch.py"), "raise ImportError('none here')\n").unwrap();
     let ran = project.command(&["optimize", "scale.py"]).env("PYTHONPATH", project.path("first")).output().unwrap();
@@ -332,8 +333,8 @@ fn what_cannot_be_optimized_is_said_plainly() {
     assert!(text(&ran.stderr).contains("broken here"), "{}", text(&ran.stderr));
 }
 
-/// Ctrl-C in the middle: the file is untouched, and soon no process and no file is left. The search itself does not wait for that: a driver
-/// takes seconds to end many processes that use a device.
+/// After Ctrl-C the file is unchanged, and soon no process and no temporary file is left. The search itself does not
+/// wait for that: a driver takes seconds to end many processes that use a device.
 #[test]
 #[cfg(unix)]
 fn stopping_leaves_the_file_alone_and_no_process_behind() {
@@ -344,7 +345,7 @@ fn stopping_leaves_the_file_alone_and_no_process_behind() {
     let mut command = project.command(&["optimize", "scale.py", "--budget", "120s"]);
     let mut running = command.env(name, value).env("TMPDIR", &folder).spawn().unwrap();
     let deadline = Instant::now() + Duration::from_secs(60);
-    // The warm parent and at least one candidate are at work.
+    // The forker and at least one candidate are running.
     while marked(&mark).len() < 3 {
         assert!(Instant::now() < deadline, "no candidate was ever started");
         std::thread::yield_now();

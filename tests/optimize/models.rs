@@ -11,7 +11,7 @@ use crate::{Project, SCALE, text};
 
 const KEY: &str = "sk-planted-5c0ffee5deadbeef42";
 
-/// Settings of a search that only a model makes candidates for.
+/// Settings of a search in which only a model makes candidates.
 fn settings(candidates: usize, more: &str) -> String {
     format!(
         "[optimize]\nparallel = 2\ncandidates = {candidates}\n[model]\nprovider = 'scripted'\nscript = 'replies.toml'\nshare = 1.0\n\
@@ -19,7 +19,7 @@ fn settings(candidates: usize, more: &str) -> String {
     )
 }
 
-/// A reply, to a request that has this text.
+/// A reply for requests that contain this text.
 fn reply(when: &str, text: &str) -> String {
     format!("[[reply]]\nwhen = {when:?}\ninput = 1000\noutput = 100\ntext = '''\n{text}\n'''\n")
 }
@@ -51,14 +51,14 @@ fn report(project: &Project) -> Value {
     serde_json::from_slice(&project.run(&["report", "--format", "json"]).stdout).unwrap()
 }
 
-/// Replies that are bad, broken or cheat are refused by name; good ones are offered, with the cost of all requests.
+/// Unusable, broken or cheating replies are refused by name; good ones are offered, with the cost of all requests.
 #[test]
-fn of_bad_broken_cheating_and_good_replies_the_good_one_is_offered() {
+fn bad_broken_and_cheating_replies_are_refused_and_the_good_one_is_offered() {
     let broken = faster(64).replace("x * 2.0", "x * tl.twice");
     let cheating = faster(128).replace("import torch\n", "import torch\nimport subprocess\n");
     let wrong = faster(256).replace("x * 2.0", "x * 2.5");
     let replies = [
-        // Prose is told what is missing, and answered by something that does not compile, which is then mended.
+        // Prose is answered with a correction, and the next reply does not compile, which is then repaired.
         reply(CORRECTION, &format!("```python\n{}\n```", broken.trim())),
         reply(LARGE, "I would use larger tiles."),
         file(REPAIR, &faster(64)),
@@ -90,7 +90,7 @@ fn of_bad_broken_cheating_and_good_replies_the_good_one_is_offered() {
     let asked = &report["asked"];
     assert_eq!((&asked["repair"]["candidates"], &asked["repair"]["right"]), (&json!(1), &json!(1)), "{asked:#}");
     assert_eq!(asked["large"]["candidates"], 4, "{asked:#}");
-    // Each reply: a thousand tokens for a dollar a million, and a hundred for ten.
+    // Each reply costs a thousand tokens at one dollar per million, and a hundred at ten.
     let cost = &report["models"][0];
     let requests = cost["requests"].as_u64().unwrap();
     assert!(requests >= 6, "{cost:#}");
@@ -99,7 +99,7 @@ fn of_bad_broken_cheating_and_good_replies_the_good_one_is_offered() {
     assert!(outcome["summary"].as_str().unwrap().contains(&format!("was asked {requests} times")), "{outcome:#}");
     let page = text(&project.run(&["report", "--format", "html"]).stdout);
     assert!(page.contains("Language models") && page.contains("subprocess"));
-    // All of it can be looked up, and deleted.
+    // Everything can be looked up and deleted.
     let transcript = project.path(".warpsmith/runs/scale_kernel-1.transcript");
     let lines = std::fs::read_to_string(&transcript).unwrap();
     assert!(lines.lines().count() as u64 >= requests && lines.contains("Write this file anew"));
@@ -108,7 +108,7 @@ fn of_bad_broken_cheating_and_good_replies_the_good_one_is_offered() {
     assert!(!transcript.exists());
 }
 
-/// Skills and models make candidates for one tree; edits of a model are made in the text that a skill has turned.
+/// Skills and models make candidates for one tree; edits of a model apply to a text that a skill has changed.
 #[test]
 fn skills_and_models_search_together() {
     let small = reply(
@@ -125,7 +125,7 @@ fn skills_and_models_search_together() {
     let candidates = report["candidates"].as_array().unwrap();
     let (models, skills) = (candidates.iter().filter(by_model).count(), candidates.len());
     assert!(models >= 1 && skills > models, "{models} of {skills}: {outcome:#}");
-    // The same again and again is no other candidate.
+    // Repeated replies are not new candidates.
     assert!(models <= 4, "{models}");
 }
 
@@ -151,9 +151,9 @@ fn an_editors_model_is_asked_in_editors_only() {
     assert!(summary.contains(expected), "{summary}");
 }
 
-/// A model that repeats itself is not paid for without end.
+/// A model that repeats itself is not asked without end.
 #[test]
-fn a_model_that_says_nothing_new_is_not_asked_for_ever() {
+fn a_model_that_repeats_itself_is_no_longer_asked() {
     let replies = reply(LARGE, "Larger tiles.").replace("text =", "again = true\ntext =")
         + &reply(SMALL, "Larger tiles.").replace("text =", "again = true\ntext =");
     let project = Project::new(&[
@@ -165,11 +165,11 @@ fn a_model_that_says_nothing_new_is_not_asked_for_ever() {
     let summary = outcome["summary"].as_str().unwrap();
     assert!(summary.contains("was asked 12 times"), "{summary}");
     assert!(summary.contains("was not asked further: nothing came of its last 12 replies"), "{summary}");
-    // The skills go on, although they were not to.
+    // The skills continue, although the settings gave the whole share to models.
     assert_eq!(outcome["evaluated"], 8, "{summary}");
 }
 
-/// Answers requests until it is dropped; each that came is sent on.
+/// Answers requests until it is dropped; sends each request on.
 fn provider(reply: String) -> (u16, mpsc::Receiver<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -218,7 +218,7 @@ fn contents(folder: &Path, out: &mut Vec<u8>) {
 /// Nothing is sent before the user has agreed. Then only the kernel is sent, without the rest of the file, and the key
 /// appears nowhere.
 #[test]
-fn what_is_sent_was_agreed_to_and_the_key_is_nowhere() {
+fn only_the_kernel_is_sent_after_consent_and_the_api_key_is_not_logged() {
     let usage = json!({ "prompt_tokens": 900, "completion_tokens": 90 });
     let said = format!("Diagnosis: {KEY}\n\n```python\n{}\n```\n{KEY}", faster(512).trim());
     let reply = json!({
@@ -254,7 +254,7 @@ fn what_is_sent_was_agreed_to_and_the_key_is_nowhere() {
         let body = request.split_once('{').unwrap().1;
         assert!(!body.contains(&*project.path("").to_string_lossy()), "no path: {body}");
     }
-    // Who has agreed once is not asked again.
+    // The user who has agreed once is not asked again.
     let (outcome, said) = run(&[]);
     assert!(!said.contains("Send to the language model") && requests.try_recv().is_ok(), "{said}\n{outcome:#}");
     for format in ["md", "html", "json"] {
@@ -267,7 +267,7 @@ fn what_is_sent_was_agreed_to_and_the_key_is_nowhere() {
     assert!(String::from_utf8_lossy(&all).contains("Diagnosis"), "the transcript is among them");
 }
 
-/// What looks like a secret, and what git leaves out, is not sent, whatever was agreed to.
+/// Secrets and files that git ignores are never sent, whatever the user has agreed to.
 #[test]
 fn secrets_and_ignored_files_are_not_sent() {
     let (port, requests) = provider(String::new());
@@ -310,7 +310,7 @@ fn kernels_are_written_for_functions_that_launch_none() {
     let good = doubling(&format!("def double(x):\n    {LAUNCH}"));
     let reply = |text: &str| self::file(WRITE, text);
     let replies = [reply(torch), reply(&idle), reply(&good)].concat();
-    // No skill knows anything before there is a kernel: the model goes on beyond its share.
+    // No skill can do anything before there is a kernel, so the model exceeds its share.
     let settings = settings(3, "").replace("parallel = 2", "parallel = 1").replace("share = 1.0", "share = 0.5");
     let project = Project::new(&[("scale.py", file), ("warpsmith.toml", &settings), ("replies.toml", &replies)]);
     let outcome = optimized(&project, &["--function", "double"]);
@@ -326,7 +326,7 @@ fn kernels_are_written_for_functions_that_launch_none() {
     assert!(second.0 == "wrong" && second.1.starts_with("NoKernel"), "{second:?}");
     assert_eq!(third.0, "right", "{third:?}");
     assert_eq!(report["asked"]["write"]["candidates"], 3, "{report:#}");
-    // Without a model there is nobody to write one.
+    // Without a model no kernel can be written.
     std::fs::write(project.path("warpsmith.toml"), "").unwrap();
     let ran = project.run(&["optimize", "scale.py", "--function", "double"]);
     assert!(text(&ran.stderr).contains("a language model can write one"), "{}", text(&ran.stderr));
@@ -334,7 +334,7 @@ fn kernels_are_written_for_functions_that_launch_none() {
 
 /// Searches all files of a folder in KernelBench's form, and reports the results with its figures.
 #[test]
-fn a_benchmark_is_told_by_its_figures() {
+fn bench_reports_each_task_and_the_summary_figures() {
     let model = |how: &str| {
         format!(
             "class Model(torch.nn.Module):\n    def forward(self, x):\n        {}\n",

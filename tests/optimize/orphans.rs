@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use crate::runs::judged;
 use crate::{Project, SCALE, marked, soon, text};
 
-/// What is started by a process that judges, which ends it with itself.
+/// A process started by a judging process, which normally ends it.
 const STARTS: &str = "\
 import os
 import subprocess
@@ -14,9 +14,9 @@ if 'WARPSMITH_FORKER' in os.environ:
     subprocess.Popen(['sleep', '1000'], start_new_session=True)
 ";
 
-/// A process of `compute-sanitizer`'s was left, and looked for its parent for ever, at the cost of a core.
+/// A process of `compute-sanitizer` once remained and waited for its parent forever, which cost a processor core.
 #[test]
-fn what_is_left_when_all_that_judges_is_killed_is_ended() {
+fn orphans_of_killed_judges_are_ended() {
     let mark = format!("WARPSMITH_TEST_STRAYS={}", std::process::id());
     let (name, value) = mark.split_once('=').unwrap();
     let settings = "[optimize]\nparallel = 2\ncandidates = 8\n";
@@ -32,7 +32,7 @@ fn what_is_left_when_all_that_judges_is_killed_is_ended() {
         let all = marked(&mark).into_iter().filter(|(number, _)| *number != running.id());
         all.partition::<Vec<_>, _>(|(_, name)| name == "sleep")
     };
-    // Nobody is to end what it has started before it is killed itself.
+    // No process may end its children before it is killed itself.
     let (_, judges) = others();
     let numbers: Vec<String> = judges.iter().map(|(number, _)| number.to_string()).collect();
     send("-STOP", &numbers);

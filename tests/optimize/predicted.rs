@@ -28,7 +28,7 @@ def double(x):
     return out
 "#;
 
-/// A row for each program in several rounds, none with a product: Triton has no use for the stages it is told.
+/// A row for each program, in several iterations without a product: Triton does not use the number of stages.
 const ROUNDS: &str = r#"
 import torch
 import triton
@@ -56,8 +56,8 @@ fn predict(project: &Project, more: &[&str]) -> Output {
 }
 
 #[test]
-fn without_a_gpu_candidates_are_ranked_by_a_model_that_says_so() {
-    // One after the other, so that the search is the same each time.
+fn predicted_speedups_are_marked_as_such_without_a_gpu() {
+    // One candidate at a time, so that the search is the same each time.
     let settings = "[optimize]\ncandidates = 40\nparallel = 1\n";
     let project = Project::new(&[("rows.py", ROWS), ("warpsmith.toml", settings)]);
     let ran = predict(&project, &["--budget", "240s"]);
@@ -66,12 +66,12 @@ fn without_a_gpu_candidates_are_ranked_by_a_model_that_says_so() {
     assert!(said.contains("is predicted ") && said.contains("by a model of the NVIDIA H200, neither run nor checked"));
     assert!(said.contains("\nPredicted for ") && !said.contains("Measured"), "{said}");
     assert_eq!(std::fs::read_to_string(project.path("rows.py")).unwrap(), ROWS);
-    // Nothing is learned of what nobody has measured.
+    // Without measurements nothing is learned.
     let skills = project.run(&["skills", "--format", "json"]);
     assert!(!text(&skills.stdout).contains("double") && !text(&skills.stdout).contains("H200"));
     let refused = predict(&project, &["--apply"]);
     assert!(!refused.status.success() && text(&refused.stderr).contains("--apply"), "{}", text(&refused.stderr));
-    // Of what a model says nobody is told that it is right.
+    // A prediction does not claim that a candidate is correct.
     let wrong = ROWS.replace("x * 2.0", "x * 3.0").replace("num_warps=4", "num_warps=1");
     std::fs::write(project.path("wrong.py"), wrong).unwrap();
     let mut verify = project.command(&["verify", "rows.py", "wrong.py", "--predict", "h200", "--json"]);
@@ -82,7 +82,7 @@ fn without_a_gpu_candidates_are_ranked_by_a_model_that_says_so() {
     assert_eq!((verdict["offer"].as_bool(), verdict["speedup"].is_null()), (Some(false), true));
     let unknown = project.command(&["optimize", "rows.py", "--predict", "mi300"]).output().unwrap();
     assert!(text(&unknown.stderr).contains("no GPU is known as `mi300`; there are NVIDIA B200"));
-    // But what does less than the original is seen.
+    // But a candidate that does less than the original is detected.
     for (from, to, what) in [
         ("(n_rows,)", "(n_rows // 2,)", "it reads 16.777 MB of tensor 1 of the call, the original 33.554 MB"),
         ("triton.next_power_of_2(n_cols)", "64", "it reads 8.389 MB of tensor 1 of the call, the original 33.554 MB"),
@@ -97,7 +97,7 @@ fn without_a_gpu_candidates_are_ranked_by_a_model_that_says_so() {
 }
 
 #[test]
-fn what_is_compiled_to_the_machine_code_of_another_candidate_is_counted() {
+fn candidates_with_the_machine_code_of_another_one_are_counted() {
     let settings = "[optimize]\ncandidates = 20\nparallel = 1\n";
     let project = Project::new(&[("rows.py", ROUNDS), ("warpsmith.toml", settings)]);
     let ran = predict(&project, &["--budget", "240s"]);

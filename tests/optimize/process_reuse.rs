@@ -29,9 +29,10 @@ fn logged(series: usize, kernel: &str) -> (Value, String) {
     (outcome, text(&ran.stderr))
 }
 
-/// What was to be offered waited until the driver had ended the contexts of all others: 1.7 s on one GPU, 3.4 s on two.
+/// A candidate that was to be offered used to wait until the driver had ended the contexts of all others: 1.7 s on one
+/// GPU, 3.4 s on two.
 #[test]
-fn processes_of_others_end_once_what_is_to_be_offered_has_loaded() {
+fn other_processes_are_ended_after_the_offered_candidate_has_loaded() {
     let (outcome, log) = logged(2 * CANDIDATES, SCALE);
     assert!(outcome["offer"].is_object(), "{outcome}");
     let place = |words: [&str; 2]| {
@@ -54,7 +55,7 @@ fn a_process_judges_as_many_candidates_as_are_allowed() {
 }
 
 #[test]
-fn what_a_shared_process_refuses_is_judged_in_another_one() {
+fn a_candidate_refused_in_a_shared_process_is_judged_again_in_another() {
     let once = "import sys\nif 'scale_was_loaded' in sys.modules:\n    raise RuntimeError('loaded twice')\nsys.modules['scale_was_loaded'] = sys\n";
     let (outcome, processes) = searched(4, &format!("{once}{SCALE}"));
     let right = format!("{CANDIDATES} candidates");
@@ -62,10 +63,10 @@ fn what_a_shared_process_refuses_is_judged_in_another_one() {
     assert!(processes > CANDIDATES / 2, "{processes}");
 }
 
-/// Each refusal cost two processes, for which the driver of a host has time but a few times a second.
+/// Each refusal used to cost two processes, and the driver starts only a few per second.
 #[test]
-fn what_triton_does_not_compile_costs_no_process() {
-    // Triton's interpreter does not call the error as its compiler does.
+fn candidates_that_triton_refuses_need_no_new_process() {
+    // Triton's interpreter names the error differently from its compiler.
     let refused = "    tl.static_assert(BLOCK <= 32, 'CompileTimeAssertionFailure')\n    offsets =";
     let kernel = SCALE.replace("    offsets =", refused);
     let (outcome, processes) = searched(2 * CANDIDATES, &kernel);

@@ -24,7 +24,7 @@ fn recorded(editor: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/gpu/sessions/{editor}.jsonl"))
 }
 
-/// From the finding to the edit with its measured speedup, which runs and which the judge takes.
+/// A session from the finding to the edit with its measured speedup, which the judge accepts.
 fn ends_in_a_measured_edit(editor: &str) {
     let folder = tempfile::tempdir().unwrap();
     let results = folder.path().join("results.json");
@@ -51,7 +51,7 @@ fn a_session_of_vscode_ends_in_a_measured_edit() {
     ends_in_a_measured_edit("vscode");
 }
 
-/// A session that cannot be played any more is no success.
+/// A session that cannot be replayed is a failure.
 #[test]
 fn a_session_of_another_server_fails() {
     let folder = tempfile::tempdir().unwrap();

@@ -13,7 +13,7 @@ const RUN: &str = ".warpsmith/runs/scale_kernel-1.jsonl";
 /// A grid that follows the tile size, as tutorials write it.
 const GRID_OF_TILES: &str = r#"lambda meta: (triton.cdiv(n, meta["BLOCK"]),)"#;
 
-/// A project whose search soon knows nothing else to try: nothing but the tile size can be turned, for this grid.
+/// A project whose search soon runs out of proposals: with this grid only the tile size can change.
 fn one_knob(grid: &str) -> Project {
     let one_knob = SCALE
         .replace("(triton.cdiv(n, 16),)", grid)
@@ -58,10 +58,11 @@ fn judged_once(project: &Project) {
     assert_eq!(ids("given-up"), Vec::<u64>::new());
 }
 
-/// What was refused is not judged again by the next search; what was accepted is, since its time counts only when it is new.
+/// A refused candidate is not judged again by the next search; an accepted one is, since only a new time counts.
 #[test]
 fn a_candidate_that_was_refused_is_not_judged_again() {
-    // The tile size alone can be turned, up to 16384. Tiles of 256 and 128 leave elements unwritten, and nobody goes on from these.
+    // Only the tile size can change, up to 16384. Tiles of 256 and 128 leave elements unwritten, and no step starts
+    // from these.
     let project = one_knob("(1,)");
     let file = project.path("scale.py");
     let large = std::fs::read_to_string(&file).unwrap().replace("BLOCK=16", "BLOCK=4096");
@@ -77,7 +78,7 @@ fn a_candidate_that_was_refused_is_not_judged_again() {
     let (again, remembered, summary) = counts();
     assert_eq!((again, remembered), (5, 2), "{summary}");
     assert!(summary.contains("; 2 more were refused before"), "{summary}");
-    // Unless it is to forget.
+    // The setting disables the cache.
     std::fs::write(project.path("warpsmith.toml"), "[optimize]\nparallel = 2\nremember = false\n").unwrap();
     let (all, remembered, _) = counts();
     assert_eq!((all, remembered), (7, 0));
@@ -92,7 +93,7 @@ fn a_run_that_was_killed_goes_on_where_it_was() {
     judged(&project, 2);
     running.kill().unwrap();
     running.wait().unwrap();
-    // Who ends like that removes nothing; who judged for it does.
+    // A killed process removes nothing; its judging processes remove its files.
     soon("a file is left", || is_empty(&folder));
     let before = lines(&project, "came");
     let ran = project.run(&["optimize", "--resume", "last"]);
@@ -105,7 +106,7 @@ fn a_run_that_was_killed_goes_on_where_it_was() {
     assert!(shown.contains(&said) && said.contains("× faster"), "{said}\n{shown}");
     assert!(said.contains("BLOCK 16 → 512"), "one program does, and larger tiles are no faster: {said}");
 
-    // It is over, and what is no longer the same does not go on either.
+    // The run is over; neither is a run resumed whose file has changed.
     let ran = project.run(&["optimize", "--resume", "scale_kernel-1"]);
     assert!(text(&ran.stderr).contains("`scale_kernel-1` is over"), "{}", text(&ran.stderr));
     let ran = project.run(&["optimize", "--resume", "other-1"]);
@@ -126,7 +127,7 @@ fn a_worker_that_was_killed_is_started_again() {
     let ran = running.wait_with_output().unwrap();
     assert!(ran.status.success(), "{}", text(&ran.stdout));
     judged_once(&project);
-    // Starting Python again is no part of the budget: of 40 s on a GPU, 17 were lost.
+    // The restart of Python does not count towards the budget: on a GPU it took 17 of 40 s.
     let begun = lines(&project, "begun")[0]["at"].as_f64().unwrap() / 1000.0;
     let written = std::fs::metadata(project.path(RUN)).unwrap().modified().unwrap();
     let took = written.duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs_f64() - begun;
@@ -135,7 +136,7 @@ fn a_worker_that_was_killed_is_started_again() {
 }
 
 #[test]
-fn a_search_judges_no_more_than_it_may_and_learns_from_it() {
+fn a_search_stops_at_its_candidate_limit_and_stores_its_lessons() {
     let project = few(3);
     let ran = project.run(&["optimize", "scale.py", "--budget", "300s", "--json"]);
     let outcome: Value = serde_json::from_slice(&ran.stdout).unwrap();
@@ -156,11 +157,11 @@ fn a_search_judges_no_more_than_it_may_and_learns_from_it() {
     assert_eq!(skills()["learned"], Value::Array(Vec::new()));
 }
 
-/// All are compared with the original before they are timed; what is slower is not asked to prove the rest.
+/// All candidates are compared with the original before they are timed; slower ones skip the remaining checks.
 #[test]
-fn what_comes_near_the_best_is_asked_more() {
+fn candidates_near_the_best_are_measured_more_often() {
     let project = few(6);
-    // A process for each tells them apart.
+    // With a process for each candidate they can be distinguished.
     let settings = std::fs::read_to_string(project.path("warpsmith.toml")).unwrap() + "[optimize.search]\nseries = 1\n";
     std::fs::write(project.path("warpsmith.toml"), settings).unwrap();
     let mut command = project.command(&["optimize", "scale.py", "--budget", "300s"]);
@@ -179,11 +180,11 @@ fn what_comes_near_the_best_is_asked_more() {
     assert!(most >= 12, "{runs:?}");
     let (least, most, measurements) = asked("request=\"Measure\"");
     assert!(most > least + 1, "{measurements:?}");
-    // To wake the device, and so many blocks.
+    // One call wakes the device, and the rest are blocks.
     assert_eq!(least, 1 + 3, "{measurements:?}");
 }
 
-/// A search waits for a program of the user, and two searches do not measure at a time.
+/// A search waits for a program of the user, and two searches never measure at the same time.
 #[test]
 fn searches_wait_for_others_and_for_each_other() {
     let project = few(2);

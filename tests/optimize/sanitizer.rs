@@ -6,7 +6,8 @@ use serde_json::Value;
 
 use super::{BUDGET, Project, SCALE, text};
 
-/// Runs the call that it is given, and finds an error wherever the block is not the user's. Says whether it was started before that was known.
+/// Runs the given call, and reports an error wherever the block is not the user's. Records whether it started before
+/// that was known.
 const CHECKER: &str = r#"#!/usr/bin/env python3
 import json, os, re, subprocess, sys, time
 args = sys.argv[1:]
@@ -27,7 +28,7 @@ with open(log, "w") as file:
 sys.exit(77 if found else ran.returncode)
 "#;
 
-/// What a search says, and what is in its journal about the one that was to be offered.
+/// The output of a search, and the journal entries about the candidate that was to be offered.
 fn searched(finds: bool) -> (Value, Vec<Value>) {
     let kernel = SCALE.replace("triton.cdiv(n, 16)", "triton.cdiv(n, BLOCK)").replace("BLOCK=16", "BLOCK=BLOCK");
     let kernel = kernel.replace("def scale(x):\n", "def scale(x):\n    BLOCK = 16\n");
@@ -49,7 +50,7 @@ fn searched(finds: bool) -> (Value, Vec<Value>) {
 }
 
 #[test]
-fn what_the_checker_of_memory_finds_is_not_offered() {
+fn candidates_with_sanitizer_findings_are_not_offered() {
     let (outcome, confirmed) = searched(false);
     assert!(outcome["offer"].is_object(), "{outcome}");
     let checks = confirmed[0]["checks"].to_string();
@@ -63,7 +64,7 @@ fn what_the_checker_of_memory_finds_is_not_offered() {
     assert!(!change.contains("BLOCK"), "{outcome}");
 }
 
-/// Runs the call that it is given, once it has looked at what it is asked, and says that the multiprocessors were busy.
+/// Checks its arguments, runs the given call, and reports that the multiprocessors were busy.
 const PROFILER: &str = r#"#!/usr/bin/env python3
 import subprocess, sys
 args = sys.argv[1:]
@@ -81,7 +82,7 @@ with open(args[args.index("--log-file") + 1], "w") as file:
 sys.exit(ran.returncode)
 "#;
 
-/// What the skills have learned of kernels that are bound so, after a search with this profiler.
+/// The lessons about kernels with this bound after a search with this profiler.
 fn learned(kernel: &str, profiler: &str) -> Vec<String> {
     let numbers_only = ("warpsmith.toml", "[optimize]\nrewrites = false\ncandidates = 12\n");
     let project = Project::new(&[("scale.py", kernel), numbers_only, ("profiler", profiler)]);
@@ -96,13 +97,13 @@ fn learned(kernel: &str, profiler: &str) -> Vec<String> {
 }
 
 #[test]
-fn what_is_counted_says_what_bounds_a_kernel() {
+fn profiler_counters_name_the_bound_of_a_kernel() {
     let bounds = learned(SCALE, PROFILER);
     assert!(bounds.iter().any(|bound| bound == "compute"), "{bounds:?}");
 }
 
 #[test]
-fn what_the_tuner_chose_is_counted_alone() {
+fn only_the_configuration_chosen_by_the_tuner_is_profiled() {
     let tuner = r#"
 def measure(kernel_call, quantiles):
     print("measured")

@@ -5,8 +5,9 @@ use std::process::Command;
 use crate::runs::{judged, lines};
 use crate::{Project, SCALE, test_python, text};
 
-/// Nothing but the tile size can be turned, from 16 to 128, and large tiles bring programs that have nothing to do: the simulated device is
-/// fastest with 32 for the short call and with 128 for the long one, with which the short one is slower than it was.
+/// A project in which only the tile size can change, from 16 to 128, and large tiles cause programs without work: the
+/// simulated device is fastest with 32 for the short call and with 128 for the long one, with which the short one is
+/// slower than before.
 fn project() -> Project {
     let calls = "    scale(torch.ones(64))\n    scale(torch.ones(600))\n";
     let launch = "    scale_kernel[(triton.cdiv(n, 16),)](x, out, n, BLOCK=16)\n";
@@ -19,14 +20,14 @@ fn project() -> Project {
 }
 
 #[test]
-fn what_is_better_for_one_size_and_worse_for_another_becomes_a_choice() {
+fn a_candidate_that_is_faster_for_one_size_only_becomes_a_choice_by_size() {
     let project = project();
     let before = std::fs::read_to_string(project.path("scale.py")).unwrap();
     let mut running = project.command(&["optimize", "scale.py", "--budget", "300s"]).spawn().unwrap();
     judged(&project, 4);
     running.kill().unwrap();
     running.wait().unwrap();
-    // What each was on each call is known when the search goes on.
+    // The times of each candidate on each call are known when the search is resumed.
     let ran = project.run(&["optimize", "--resume", "last", "--apply"]);
     let shown = text(&ran.stdout);
     assert!(ran.status.success(), "{shown}{}", text(&ran.stderr));
@@ -42,7 +43,7 @@ fn what_is_better_for_one_size_and_worse_for_another_becomes_a_choice() {
     for came in right {
         assert_eq!(came["calls"].as_array().map(Vec::len), Some(2), "{came}");
     }
-    // The call of each size is faster in what is offered.
+    // The offer is faster on the call of each size.
     let speedup = &lines(&project, "ended")[0]["speedup"];
     let ratios: Vec<f64> =
         speedup["calls"].as_array().unwrap().iter().map(|call| call["ratio"].as_f64().unwrap()).collect();

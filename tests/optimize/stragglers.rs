@@ -3,11 +3,11 @@
 use super::{BUDGET, Project, SCALE, text};
 
 const CANDIDATES: usize = 32;
-/// What is loaded with this number takes far longer than anything else, also where other tests have the cores.
+/// A file with this number takes far longer to load than any other, also when other tests use the cores.
 const SLOW: &str = "import time\nBLOCK = 16\nif BLOCK == 64:\n    time.sleep(200)\n";
 
 #[test]
-fn who_takes_much_longer_is_not_waited_for_and_nobody_is_begun_in_its_place() {
+fn slow_candidates_at_the_end_are_neither_awaited_nor_replaced() {
     let settings = format!(
         "[optimize]\nrewrites = false\nparallel = 8\ncandidates = {CANDIDATES}\npatience = 0\n[evaluator.limits]\nload = 240\n"
     );

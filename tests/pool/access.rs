@@ -20,9 +20,9 @@ fn is_judged(project: &Project, variables: &[(&str, &str)]) {
 }
 
 #[test]
-fn a_token_is_asked_for_and_handed_on() {
+fn a_pool_with_a_token_requires_and_forwards_it() {
     let project = Project::new(SCALE, CANDIDATES);
-    // No token of whoever runs this is taken, nor any looked for.
+    // The token of the user who runs this test is neither used nor looked for.
     let own = project.path("home");
     std::fs::create_dir(&own).unwrap();
     let (token, home) = (("RAY_AUTH_MODE", "token"), ("HOME", own.to_str().unwrap()));
@@ -45,7 +45,7 @@ fn a_token_is_asked_for_and_handed_on() {
 }
 
 #[test]
-fn certificates_are_asked_for_and_handed_on() {
+fn a_pool_with_tls_requires_and_forwards_certificates() {
     let project = Project::new(SCALE, CANDIDATES);
     let [certificate, key] = ["cert.pem", "key.pem"].map(|name| project.path(name));
     certify(&certificate, &key);

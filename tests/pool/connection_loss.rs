@@ -11,19 +11,19 @@ use crate::ray::{Cluster, judge_in};
 use crate::{CANDIDATES, counts, expected, judged, judged_with, status};
 
 #[test]
-fn a_head_that_starts_again_costs_no_candidate() {
+fn a_restart_of_the_pool_head_loses_no_candidate() {
     let project = Project::new(SCALE, CANDIDATES);
     let mut cluster = Cluster::start(&["toy", "toy"]);
     for address in [cluster.address.clone(), cluster.client_address.clone()] {
         judge_in(&project, &address, "");
-        // So many and so early that the head is back before all are judged.
+        // Many candidates and an early failure, so that the head is back before all are judged.
         let reports = judged(&project, &["--repeat", "8", "--jobs", "4"], |count, _| {
             if count == 2 {
                 cluster.tell("restart", 0);
             }
         });
         assert_eq!(counts(&reports), expected(8), "{address}");
-        // The hosts are new, and have judged what is theirs.
+        // The hosts are new, and have judged the remaining candidates.
         let done: u64 =
             status(&project)["hosts"].as_array().unwrap().iter().filter_map(|host| host["done"].as_u64()).sum();
         assert!((1..40).contains(&done), "{address}: {done}");
@@ -36,14 +36,14 @@ fn a_network_that_is_cut_costs_no_candidate() {
     let cluster = Cluster::start(&["toy", "toy"]);
     let relay = Relay::to(cluster.client_address.rsplit_once(':').unwrap().1.parse().unwrap());
     judge_in(&project, &format!("ray://127.0.0.1:{}", relay.port), "");
-    // Ray's client tries to come back for so many seconds; not for half a minute, as usual.
+    // Ray's client tries to reconnect for this number of seconds, in place of the usual half minute.
     let (grace, longer) = ([("RAY_CLIENT_RECONNECT_GRACE_PERIOD", "3")], Duration::from_secs(6));
     let judged = |args: &[&str], tell: &dyn Fn(usize)| judged_with(&project, args, &grace, |count, _| tell(count));
-    // Before it is ready, while the program is sent there.
+    // The line is cut before the worker is ready, while the program is being sent.
     relay.cut_after(1 << 20, longer);
     assert_eq!(counts(&judged(&[], &|_| ())), expected(1));
     assert_eq!(relay.cuts(), 1);
-    // In the middle, for a moment, and for longer.
+    // The line is cut in the middle, for a moment and for longer.
     for pause in [Duration::ZERO, longer] {
         let reports = judged(&["--repeat", "4", "--jobs", "4"], &|count| {
             if count == 6 {
@@ -78,7 +78,7 @@ impl Relay {
         std::thread::spawn(move || {
             for near in listener.incoming().flatten() {
                 let far = (!open.is_cut.load(Ordering::Relaxed)).then(|| TcpStream::connect(("127.0.0.1", there)));
-                // Whoever comes meanwhile is sent away.
+                // New connections are refused meanwhile.
                 let Some(Ok(far)) = far else { continue };
                 for (from, to, line) in [(&near, &far, Some(&open)), (&far, &near, None)] {
                     let (from, to, line) = (from.try_clone().unwrap(), to.try_clone().unwrap(), line.map(Arc::clone));

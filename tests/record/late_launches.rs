@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::{HEAD, Project, entries, test_python, text};
 
 #[test]
-fn a_function_that_launches_later_is_recorded_then() {
+fn a_function_is_recorded_from_its_first_launch_on() {
     let main = "
 TRITON = False
 
@@ -23,7 +23,7 @@ for _ in range(5):
     double(torch.ones(50))
 ";
     let (_project, workloads) = Project::recorded(main);
-    // The first of them is looked at from inside alone.
+    // The first of the five calls is seen only from inside, by its launch.
     assert_eq!(entries(&workloads), ["double", "double_kernel"]);
     assert_eq!(workloads[0]["count"], json!(4));
 }
@@ -35,9 +35,9 @@ def double(x):
     return out
 ";
 
-/// What is worth making faster has tensors: not the program around it.
+/// A recorded call has tensors: it is not the program around it.
 #[test]
-fn a_program_is_no_workload_but_what_it_calls_and_launches_is() {
+fn functions_with_tensors_and_launches_are_recorded_but_not_the_program() {
     let main = format!(
         "{OP}
 def main(repeat=2):
@@ -69,7 +69,8 @@ check(torch.ones(9))
 "
     );
     let (project, workloads) = Project::recorded(&main);
-    // What makes a tensor of numbers is a function as well; what leaves nothing has its launch beside it.
+    // A function that makes a tensor from numbers is also an entry; one that returns nothing has its launch recorded
+    // beside it.
     assert_eq!(entries(&workloads), ["check", "double", "double_kernel", "double_kernel", "double_kernel", "made"]);
     let sizes =
         |workload: &Value| (workload["kwargs"][0][1].clone(), workload["args"][2].clone(), workload["count"].clone());
@@ -82,7 +83,7 @@ check(torch.ones(9))
 }
 
 #[test]
-fn what_a_function_launches_before_it_raises_is_kept() {
+fn launches_before_an_exception_are_recorded() {
     let main = format!(
         "{OP}
 def fails(x):
@@ -107,14 +108,14 @@ around(torch.ones(50))
 "
     );
     let (_project, workloads) = Project::recorded(&main);
-    // It has no complete call with 50 elements, and is seen to leave nothing with 40.
+    // No call with 50 elements is complete, and the one with 40 is known to return nothing.
     assert_eq!(entries(&workloads), ["double", "double", "double_kernel", "double_kernel", "fails"]);
     assert_eq!(workloads[4]["args"][0]["tensor"]["shape"], json!([40]));
     assert!(workloads[2..4].iter().all(|launch| launch["kwargs"][0][1] == json!({"int": 128})));
     assert!(workloads[2..4].iter().any(|launch| launch["count"] == json!(21)), "{:?}", workloads[2]["count"]);
 }
 
-/// The call around it covers a launch only when it comes to an end.
+/// A launch is covered by the call around it only if that call ends.
 #[test]
 fn launches_of_a_call_that_never_ends_are_kept() {
     let main = format!(
@@ -142,7 +143,7 @@ serve(torch.ones(50))
 }
 
 #[test]
-fn what_comes_often_takes_the_place_of_what_came_once() {
+fn frequent_calls_replace_single_ones() {
     let main = format!(
         "{OP}
 for size in range(1, 33):

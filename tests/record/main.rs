@@ -28,7 +28,7 @@ def double_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
 struct Project(tempfile::TempDir);
 
 impl Project {
-    /// A program that begins with [`HEAD`], after it was recorded.
+    /// A project with a program that begins with [`HEAD`], after it was recorded.
     fn recorded(text: &str) -> (Self, Vec<Value>) {
         let project = Self::new(&[("main.py", &format!("{HEAD}{text}"))]);
         let workloads = project.record();
@@ -40,12 +40,12 @@ impl Project {
         for (name, text) in files {
             std::fs::write(project.0.path().join(name), text).unwrap();
         }
-        // The folder is its own workspace, wherever temporary folders are.
+        // A `.git` folder makes this folder the workspace, wherever temporary folders are.
         std::fs::create_dir(project.0.path().join(".git")).unwrap();
         project
     }
 
-    /// What would be in the user's state folder.
+    /// The folder in place of the user's state folder.
     fn state(&self) -> PathBuf {
         self.0.path().join(".state")
     }
@@ -72,7 +72,7 @@ impl Project {
         self.workloads()
     }
 
-    /// In the order in which they are listed, by entry.
+    /// The workloads in the order of the list, by entry.
     fn workloads(&self) -> Vec<Value> {
         let shown: Value = serde_json::from_slice(&self.run(&["workloads", "show", "--json"]).stdout).unwrap();
         let mut all: Vec<Value> = shown.as_array().unwrap().iter().map(|row| row["workload"].clone()).collect();
@@ -144,7 +144,7 @@ assert x.grad[0] == 6
 }
 
 #[test]
-fn a_call_whose_gradients_always_flow_is_one_workload() {
+fn an_autograd_call_is_recorded_once_with_its_gradients() {
     let main = format!(
         "{FUNCTION}\nx = torch.ones(50, requires_grad=True)\nfor _ in range(3):\n    Double.apply(x).sum().backward()\n"
     );
@@ -193,7 +193,7 @@ tuned_kernel[lambda meta: (triton.cdiv(50, meta['BLOCK']),)](torch.zeros(50), 50
 ";
     let (_project, workloads) = Project::recorded(main);
     assert_eq!(entries(&workloads), ["fill", "tuned_kernel", "tuned_kernel"]);
-    // The trials of the tuner are no launches of the program's.
+    // The trials of the tuner are not recorded as launches of the program.
     assert_eq!(kernels(&workloads[0]), ["tuned_kernel"]);
     let keywords = workloads[0]["launches"][0]["keywords"].as_array().unwrap();
     for expected in [json!(["BLOCK", {"int": 16}]), json!(["num_warps", {"int": 2}]), json!(["EVEN", {"bool": true}])] {
@@ -204,7 +204,7 @@ tuned_kernel[lambda meta: (triton.cdiv(50, meta['BLOCK']),)](torch.zeros(50), 50
     assert_eq!(blocked.iter().filter(|blocked| **blocked).count(), 1, "a grid that follows the configuration");
 }
 
-/// Everything that a call may be given, and what comes of it when it is run again: the program checks what it gets.
+/// All kinds of arguments, and the results when the call is repeated: the program checks its arguments.
 const KINDS: &str = "
 import collections, dataclasses, enum, functools, typing
 
@@ -292,7 +292,7 @@ if __name__ == '__main__':
 #[test]
 fn each_kind_of_argument_is_described() {
     let (_project, workloads) = Project::recorded(KINDS);
-    // `Layer.forward`, `Plain.run` and `Plain.make` launch nothing themselves, `double` does for all of them.
+    // `Layer.forward`, `Plain.run` and `Plain.make` launch nothing themselves; `double` launches for all of them.
     assert_eq!(entries(&workloads), ["double", "of_tensors", "with_options"]);
     assert!(workloads.iter().all(|workload| workload["blocked"].is_null()));
     assert_eq!(workloads[0]["count"], 3);
@@ -309,7 +309,7 @@ fn each_kind_of_argument_is_described() {
 }
 
 #[test]
-fn methods_of_what_can_be_made_again_can_be_run_again() {
+fn methods_of_reproducible_objects_are_recorded() {
     let main = "
 class Op:
     def __init__(self, n):
@@ -329,7 +329,7 @@ Op(50).run(torch.ones(50))
 Held().run(torch.ones(50))
 ";
     let (project, workloads) = Project::recorded(main);
-    // What holds a file cannot be made again; its launch can.
+    // An object that holds a file cannot be recreated; the launch can.
     assert_eq!(entries(&workloads), ["Held.run", "Op.run", "double_kernel"]);
     assert_eq!(workloads[1]["args"][0]["object"]["state"], json!([["n", {"int": 50}]]));
     assert_eq!(workloads[2]["source"], "launch");
@@ -343,7 +343,7 @@ Held().run(torch.ones(50))
 }
 
 #[test]
-fn shapes_are_counted_and_bounded_and_a_counter_makes_no_shapes() {
+fn shapes_are_counted_up_to_a_limit_and_a_step_counter_adds_none() {
     let main = "
 def double(x, step):
     double_kernel[(1,)](x, x, x.numel(), BLOCK=64)

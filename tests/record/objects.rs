@@ -94,7 +94,7 @@ for call in calls:
 
 /// Two ranges, two numbers of numpy and two objects with slots are not the same call.
 #[test]
-fn objects_that_hold_something_else_are_another_call() {
+fn calls_with_different_object_contents_are_recorded_separately() {
     let main = "
 import numpy as np
 
@@ -118,7 +118,7 @@ for what in ({3}, {4}, range(3), range(4), np.float32(3), np.float32(4), Slotted
 }
 
 #[test]
-fn what_is_more_than_its_attributes_is_named() {
+fn objects_with_hidden_state_are_named_as_obstacles() {
     let main = "
 import collections
 

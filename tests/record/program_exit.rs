@@ -44,13 +44,13 @@ fn ended_by(signal: i32) -> (String, Option<i32>) {
 }
 
 #[test]
-fn what_is_to_end_the_recorder_ends_the_program() {
+fn signals_to_the_recorder_reach_the_program() {
     let said = "saved\nrecorded double in main.py: 1 call, launches double_kernel";
     assert_eq!(ended_by(15), (said.to_owned(), Some(7)));
     assert_eq!(ended_by(2), (said.to_owned(), Some(130)));
 }
 
-/// On a terminal both get it, the program once.
+/// On a terminal both processes get the signal, the program only once.
 #[test]
 fn the_program_is_waited_for_after_control_c() {
     let project = Project::new(&[("main.py", &format!("{HEAD}{WAITS}"))]);
@@ -80,7 +80,7 @@ print(seen.decode(), os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 }
 
 #[test]
-fn what_is_too_large_is_not_said_to_be_recorded() {
+fn calls_that_are_too_large_are_not_reported_as_recorded() {
     let main = "
 def double(x, index):
     double_kernel[(1,)](x, x, 50, BLOCK=64)
@@ -101,9 +101,9 @@ not kept: double in main.py: 1 call, launches double_kernel; it takes 1.9 MiB of
     assert_eq!(entries(&project.workloads()), ["small"]);
 }
 
-/// A launch that raises teaches: what Triton refuses of its kernel is kept, with what it was launched with.
+/// A launch that raises is stored: the kernel that Triton refuses, with the arguments of the launch.
 #[test]
-fn a_launch_that_raises_is_learned_from() {
+fn a_launch_that_triton_refuses_is_stored_as_a_failure() {
     let fails = "
 @triton.jit
 def mean_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::{FUNCTION, HEAD, KINDS, Project, test_python, text};
 
-/// What a Python program prints that has the worker as `replay` and the recorded calls as `calls`.
+/// The output of a Python program that has the worker as `replay` and the recorded calls as `calls`.
 pub(super) fn replayed(project: &Project, program: &str) -> String {
     let cache = tempfile::tempdir().unwrap();
     let python = test_python();
@@ -42,7 +42,7 @@ def replay(call, inputs={{}}, file='main.py', **options):
     text(&ran.stdout)
 }
 
-/// The asserts of the program hold for what is made again, too.
+/// The assertions of the program also hold for recreated arguments.
 #[test]
 fn each_kind_of_argument_is_made_again() {
     let project = Project::new(&[("main.py", &format!("{HEAD}{KINDS}"))]);
@@ -101,7 +101,7 @@ print(replay(json.dumps(wrong))[2])
 }
 
 #[test]
-fn a_launch_and_an_autograd_function_are_run_again() {
+fn replay_runs_launches_and_autograd_functions() {
     let main = format!(
         "{FUNCTION}
 x = torch.randn(50, requires_grad=True)
@@ -121,7 +121,7 @@ print(len(calls))
     assert_eq!(replayed(&project, program), "2\n");
 }
 
-/// A candidate that names its model otherwise, makes its weights in another order and no inputs.
+/// A candidate with another name for its model, another order of weights, and no function for inputs.
 #[test]
 fn models_get_the_inputs_and_the_weights_of_the_original() {
     let bench = "

@@ -32,7 +32,7 @@ def shift(x, y=None, kind="once", rounded=False):
 "#;
 
 #[test]
-fn ways_that_the_file_names_are_tried() {
+fn argument_values_named_in_the_file_are_tried() {
     let refused: &[(&str, &str, Edit<'_>)] = &[
         ("word", "`kind` \"twice\" → \"once\"", ("{\"once\": 1.0, \"twice\": 2.0}[kind]", "2.0")),
         (

@@ -73,9 +73,9 @@ fn a_kernel_is_judged_by_itself() {
     }
 }
 
-/// Without torch everything else says what it lacks.
+/// Without torch, all other features report that they need it.
 #[test]
-fn what_takes_torch_says_so() {
+fn features_that_need_torch_report_its_absence() {
     let project = Project::new(SCALE, &[("same", SAME)]);
     std::fs::create_dir(project.path("first")).unwrap();
     project.write("first/torch.py", "raise ImportError('none here')\n");

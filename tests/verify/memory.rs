@@ -19,10 +19,10 @@ const LAUNCH: &str = "    scale_kernel[grid]";
 const RAISES: &str = "    raise torch.OutOfMemoryError('CUDA out of memory')\n    scale_kernel[grid]";
 
 #[test]
-fn what_lacks_memory_beside_others_is_judged_once_more_without_them() {
+fn a_candidate_out_of_device_memory_is_judged_again_alone() {
     assert_eq!(judged(SCALE, ("* 2.0", "* 2.0")).2, 1);
     assert_eq!(judged(SCALE, ("* 2.0", "* 2.5")).2, 1, "a wrong one is wrong without others, too");
-    // The driver has words of its own.
+    // The driver has another message.
     for error in
         ["torch.OutOfMemoryError('CUDA out of memory')", "RuntimeError('CUDA error: CUDA_ERROR_OUT_OF_MEMORY')"]
     {
@@ -33,8 +33,8 @@ fn what_lacks_memory_beside_others_is_judged_once_more_without_them() {
 }
 
 #[test]
-fn a_trial_for_which_the_original_lacks_memory_beside_others_is_not_left_out() {
-    // It does not take other sizes, not even alone: then they say nothing.
+fn a_trial_is_repeated_if_the_original_is_out_of_device_memory() {
+    // The original fails at other sizes even when it runs alone, so these trials are skipped.
     let original = SCALE.replace(LAUNCH, &format!("    if rows != 5:\n        {}", RAISES.trim_start()));
     let project = Project::new(&original, &[("one", ("* 2.0", "* 2.0"))]);
     let ran = project.verify_with(&[("WARPSMITH_LOG", "warpsmith=debug")], &["candidates/one.py", "--json"]);

@@ -17,7 +17,7 @@ fn told(ran: &Output) -> Value {
 }
 
 #[test]
-fn what_cannot_be_judged_is_undecided_in_json_as_well() {
+fn json_output_reports_undecided_candidates() {
     let project = Project::new(SCALE, &[("same", SAME)]);
     project.write("broken.py", &SCALE.replace("x=f32[5,12]", "x=f99[5,12]"));
     project.write("misnamed.py", &SCALE.replace("x=f32[5,12]", "y=f32[5,12]"));
@@ -53,7 +53,7 @@ fn what_cannot_be_judged_is_undecided_in_json_as_well() {
 }
 
 #[test]
-fn an_evaluator_that_says_nothing_is_named_and_not_waited_for_long() {
+fn a_silent_evaluator_is_named_and_times_out() {
     let project = Project::new(SCALE, &[("faster", FASTER)]);
     project.write("warpsmith.toml", "[evaluator]\ncommand = [\"sleep\", \"1000\"]\nstart = 7\n");
     let since = Instant::now();
@@ -68,7 +68,7 @@ fn an_evaluator_that_says_nothing_is_named_and_not_waited_for_long() {
     );
 }
 
-/// Processes below one, by their numbers, with the time at which each began.
+/// The descendants of a process by id, with the time at which each began.
 fn below(id: u32) -> BTreeMap<u32, String> {
     let mut all: BTreeMap<u32, (u32, String)> = BTreeMap::new();
     for entry in std::fs::read_dir("/proc").unwrap().flatten() {
@@ -98,7 +98,7 @@ fn is_alive((id, began): (&u32, &String)) -> bool {
     fields.len() > 19 && fields[19] == began && fields[0] != "Z"
 }
 
-/// Starts judging a candidate that never ends, and ends it by a signal once it runs; what it wrote.
+/// Starts judging a candidate that never ends, and ends it by a signal once it runs. Returns the output.
 fn interrupted(project: &Project, signal: &str) -> Output {
     let folder = project.path("temporary");
     std::fs::create_dir_all(&folder).unwrap();
@@ -134,7 +134,7 @@ fn walk(folder: &Path) -> Vec<String> {
 }
 
 #[test]
-fn whoever_ends_it_finds_nothing_left_behind() {
+fn verify_leaves_no_process_or_file_after_a_signal() {
     let project = Project::new(SCALE, &[("endless", (TOP, "while True: time.sleep(0.1)\n"))]);
     for signal in ["-INT", "-TERM"] {
         let ran = interrupted(&project, signal);
@@ -142,7 +142,7 @@ fn whoever_ends_it_finds_nothing_left_behind() {
         assert_eq!((&report["verdict"], &report["reason"]), (&"undecided".into(), &"stopped".into()));
         assert_eq!(ran.status.code(), Some(2));
     }
-    // The other end of a link clears away as well.
+    // The other end of a link cleans up as well.
     let command = [env!("CARGO_BIN_EXE_warpsmith"), "worker"];
     project.write("warpsmith.toml", &format!("[evaluator]\ncommand = {command:?}\n"));
     let ran = interrupted(&project, "-INT");

@@ -43,7 +43,7 @@ class ModelNew(torch.nn.Module):
         return out
 ";
 
-/// Parameters want gradients; what kernels compute of them has none.
+/// Parameters require gradients, but the results of kernels have none.
 #[test]
 fn a_model_with_weights_is_compared_without_gradients() {
     let project = Project::new(MODEL, &[]);

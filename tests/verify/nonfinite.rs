@@ -3,7 +3,7 @@
 
 use crate::judging::{Edit, Project};
 
-/// Each row, picked among all up to its tile by weights: all others are multiplied by zero.
+/// Selects each row from all rows up to its tile by weights: all others are multiplied by zero.
 const PICKED: &str = r#"
 import torch
 import triton
@@ -40,7 +40,7 @@ const CHOICE: &str = "tl.where(weight[:, :, None] != 0, x[None, :, :], 0.0), 1)"
 const TILES: Edit<'_> = ("TILE = 4", "TILE = 8");
 
 #[test]
-fn what_both_multiply_by_zero_spills_by_tiles() {
+fn nan_multiplied_by_zero_in_both_versions_is_no_difference() {
     let project = Project::new(PICKED, &[("wider", TILES)]);
     let (reports, _) = project.batch(&[]);
     assert_eq!(reports.iter().map(|report| crate::otherwise(report, "accepted", "")).collect::<Vec<_>>(), [None]);
@@ -50,14 +50,15 @@ fn what_both_multiply_by_zero_spills_by_tiles() {
 }
 
 #[test]
-fn who_chooses_instead_of_multiplying_has_nan_nowhere_else() {
+fn new_nan_is_refused_if_the_original_selects_instead_of_multiplying() {
     let project = Project::new(&PICKED.replace(PRODUCT, CHOICE), &[("multiplies", (CHOICE, PRODUCT))]);
     for report in project.batch(&[]).0 {
         assert_eq!(crate::otherwise(&report, "values", "nan instead of"), None);
     }
 }
 
-/// The same, with what counts in each row beside it, and hides that nothing else does.
+/// Edits that add a second tensor, of which every row counts: that must not hide that only one row of the first tensor
+/// does.
 const BESIDE: [(&str, &str); 5] = [
     ("entry=picked x=f32[6,16,8]", "entry=picked x=f32[6,16,8] y=f32[6,16,64]"),
     ("def picked_kernel(x_ptr,", "def picked_kernel(x_ptr, y_ptr,"),
@@ -70,7 +71,7 @@ const BESIDE: [(&str, &str); 5] = [
 ];
 
 #[test]
-fn what_counts_in_one_tensor_does_not_hide_what_another_spills() {
+fn nan_is_traced_to_its_tensor_beside_a_second_tensor() {
     let text = BESIDE.iter().fold(PICKED.to_owned(), |text, (from, to)| {
         assert!(text.contains(from), "{from}");
         text.replace(from, to)

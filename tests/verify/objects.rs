@@ -36,7 +36,7 @@ class Mode(enum.Enum):
     SLOW = 2
 
 ";
-/// More elements than `repr` shows.
+/// An array with more elements than `repr` shows.
 const RETURNED: &str = "
     wide = out.repeat(1, 30)
     array = numpy.copy(wide.numpy())
@@ -53,10 +53,10 @@ const RETURNED: &str = "
 const CUSTOM: &str = "custom = Object(wide=wide + 0, count=1)";
 const SLOTS: &str = "slots = Slots(wide + 0)";
 const TAGGED: &str = "tagged = (wide + 0).as_subclass(Wrapped)";
-/// Memory that is filled when somebody asks for it.
+/// Memory that is filled only when it is read.
 const LATE: &str = "late = torch.empty_like(wide)\n    fill = lambda: late.copy_(wide)\n    ";
 
-/// A name, the reason, words of the evidence, what is another, with `LATE` for [`LATE`].
+/// A name, the reason, words of the evidence, and the edit, with `LATE` for [`LATE`].
 #[rustfmt::skip]
 const CANDIDATES: &[Expected] = &[
     ("same", "accepted", "", (SLOTS, SLOTS)),
@@ -77,7 +77,7 @@ const CANDIDATES: &[Expected] = &[
     ("names", "output", "result[2]", ("names = {'b', 'a', ('c', 1)}", "names = {'b', 'a', ('c', 2)}")),
     ("number", "output", "result[3]", ("numpy.float32(2.5)", "numpy.float32(3.5)")),
     ("number_type", "output", "a float instead of a numpy.float32", ("numpy.float32(2.5)", "2.5")),
-    // What computes when it is asked is another class, or has not been asked when it is read.
+    // An object that computes on access is of another class, or was not accessed when it was read.
     ("lazy_get", "form", "with its own __getattribute__", (CUSTOM, "LATEclass Lazy(Object):\n        def __getattribute__(self, name):\n            fill()\n            return super().__getattribute__(name)\n    Lazy.__qualname__ = 'Object'\n    custom = Lazy(wide=late, count=1)")),
     ("lazy_dict", "form", "with its own __dict__", (CUSTOM, "LATEclass Lazy(Object):\n        __dict__ = property(lambda self: fill() or {'wide': wide, 'count': 1})\n    Lazy.__qualname__ = 'Object'\n    custom = Lazy.__new__(Lazy)\n    object.__setattr__(custom, 'wide', late)\n    object.__setattr__(custom, 'count', 1)")),
     ("lazy_field", "form", "with its own wide", (CUSTOM, "LATEclass Lazy(Object):\n        wide = property(lambda self: fill())\n    Lazy.__qualname__ = 'Object'\n    custom = Lazy(wide=wide, count=1)")),
@@ -88,13 +88,13 @@ const CANDIDATES: &[Expected] = &[
 ];
 
 #[test]
-fn what_is_in_objects_is_compared_to_its_last_element() {
+fn objects_in_results_are_compared_completely() {
     let original = SCALE.replace(TOP, &format!("{CLASSES}{TOP}")).replace(RETURN, RETURNED);
     crate::as_expected(&original, LATE, CANDIDATES);
 }
 
 #[test]
-fn nothing_is_said_of_results_that_cannot_be_read() {
+fn results_with_unreadable_contents_are_undecided() {
     let unread = [
         ("random.Random(1)", "`Random`: it holds what no Python code can see"),
         ("numpy.array([Object()])", "`ndarray`: its elements are no numbers"),

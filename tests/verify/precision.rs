@@ -3,7 +3,7 @@
 
 use crate::judging::{Edit, Project};
 
-/// Rows around zero with a variance of one, in two passes, times what they were made of. That alone is not cast.
+/// Rows around zero with a variance of one, in two passes, multiplied by the inputs. Only that product is not cast.
 const NORM: &str = r#"
 import torch
 import triton
@@ -33,15 +33,15 @@ def norm(x):
 "#;
 
 const TWO_PASSES: &str = "var = tl.sum(rest * rest, 0) / columns\n";
-/// The difference of two great numbers where the mean is far from zero.
+/// The difference of two large numbers where the mean is far from zero.
 const SQUARES: &str = "var = tl.maximum(tl.sum(x * x, 0) / columns - mean * mean, 0.0)\n";
-/// Far from zero, whatever the inputs are.
+/// The values are far from zero, whatever the inputs are.
 const FAR: &str = "to(tl.float32)\n    x = tl.where(mask, x + 60.0, 0.0)\n";
 const NEAR: &str = "to(tl.float32)\n";
 const OTHERWISE: Edit<'_> = ("(x - mean) / tl.sqrt(var + 1e-5)", "(x - mean) * (1.0 / tl.sqrt(var + 1e-5))");
 
 #[test]
-fn squares_instead_of_two_passes_lose_what_differs_far_from_zero() {
+fn one_pass_variance_is_refused_for_values_far_from_zero() {
     let project = Project::new(NORM, &[("squares", (TWO_PASSES, SQUARES)), ("z_right", OTHERWISE)]);
     for report in project.batch(&[]).0 {
         let (said, words) = if report.name() == "squares" { ("values", "all far from zero") } else { ("accepted", "") };
@@ -60,8 +60,8 @@ fn two_passes_instead_of_squares_are_right() {
 }
 
 #[test]
-fn what_cannot_be_made_more_exact_is_judged_without() {
-    // Bits of the wrong width: the file in double precision is refused by the compiler.
+fn candidates_are_judged_if_the_original_does_not_compile_in_double_precision() {
+    // Bits of the wrong width: the compiler refuses the file in double precision.
     let bits = NORM.replace(
         "other=0.0).to(tl.float32)\n",
         "other=0.0).to(tl.float32)\n    tl.static_assert(x.dtype.primitive_bitwidth == 32)\n",
@@ -74,8 +74,8 @@ fn what_cannot_be_made_more_exact_is_judged_without() {
     }
 }
 
-/// The mean of a row is subtracted, which is summed in parts of four: exact on equal elements by luck. The largest and the least element are
-/// recorded, and their digits are those of the constant that is tried.
+/// The mean of a row, summed in parts of four, is subtracted, which is exact for equal elements by chance. The largest
+/// and the least element are recorded, and the constant contents of trials have their digits.
 const CENTRED: &str = r#"
 import torch
 import triton
@@ -105,8 +105,8 @@ if __name__ == "__main__":
 "#;
 
 #[test]
-fn what_rounds_need_not_be_exact_where_the_original_is_by_luck() {
-    // Three times a number rounds, which four times it does not.
+fn rounding_is_tolerated_if_the_original_is_exact_by_chance() {
+    // Three times a number rounds; four times a number does not.
     let one_by_one = (
         "range(0, columns, 4):\n        at = start + tl.arange(0, 4)",
         "range(0, columns, 1):\n        at = start + tl.arange(0, 1)",

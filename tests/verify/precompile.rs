@@ -3,7 +3,7 @@
 
 use crate::judging::{Project, SCALE, text};
 
-/// Calls what launches, in another file.
+/// Calls the function that launches, in another file.
 const CALLER: &str = "\
 import torch
 
@@ -23,7 +23,7 @@ if __name__ == '__main__':
 ";
 
 #[test]
-fn a_function_that_calls_what_launches_is_recorded_when_it_is_named() {
+fn a_caller_of_a_launching_function_is_recorded_if_it_is_named() {
     let project = Project::new(CALLER, &[]);
     project.write("ops.py", &SCALE.replace("# warpsmith: workload entry=scale x=f32[5,12]", ""));
     project.write("wrong.py", &CALLER.replace("+ 0", "+ 1"));
@@ -31,12 +31,12 @@ fn a_function_that_calls_what_launches_is_recorded_when_it_is_named() {
         let ran = project.verify(&[candidate, "--entry", "entry", "--quick"]);
         assert!(text(&ran.stdout).contains(verdict), "{}{}", text(&ran.stdout), text(&ran.stderr));
     }
-    // What is asked for is recorded, tensors or not.
+    // The requested entry is recorded, with or without tensors.
     let ran = project.verify(&["original.py", "--entry", "total", "--quick"]);
     assert!(text(&ran.stdout).contains("the recorded call"), "{}{}", text(&ran.stdout), text(&ran.stderr));
     let ran = project.verify(&["original.py", "--entry", "gone", "--quick"]);
     assert!(text(&ran.stderr).contains("called no such function as `gone`"), "{}", text(&ran.stderr));
-    // A file that fails is not said to have called nothing.
+    // For a file that fails, the message is not that it called nothing.
     project.write("original.py", &CALLER.replace("    total()", "    raise ValueError('broken')"));
     let ran = project.verify(&["original.py", "--entry", "other", "--quick"]);
     assert!(text(&ran.stderr).contains("failed:") && text(&ran.stderr).contains("broken"), "{}", text(&ran.stderr));

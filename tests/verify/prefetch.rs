@@ -7,7 +7,7 @@ const OTHER: Edit<'_> = ("BLOCK = 4\n", "BLOCK = 2\n");
 const BROKEN: Edit<'_> = ("import torch\n", "import nowhere\n");
 
 #[test]
-fn what_the_original_does_is_found_out_once() {
+fn the_original_runs_once_for_all_candidates() {
     let runs = |candidates: &[(&str, Edit<'_>)]| {
         let project = Project::new(SCALE, candidates);
         let ran = project
@@ -18,15 +18,15 @@ fn what_the_original_does_is_found_out_once() {
         (accepted, log.lines().filter(is_run).count())
     };
     let (_, of_one) = runs(&[("same", SAME)]);
-    // The one that is refused at once may leave what it began to the others.
+    // A candidate that is refused at once may leave unfinished work about the original to the others.
     let (accepted, of_three) = runs(&[("a_broken", BROKEN), ("other", OTHER), ("same", SAME)]);
     assert_eq!((accepted, of_three), (2, of_one));
     assert!(of_one > 20, "{of_one}");
 }
 
-/// In a search candidates are judged by the recorded call first: all of them wait for what the original does there.
+/// In a search, candidates are judged by the recorded call first, so all of them wait for the original's results there.
 #[test]
-fn what_candidates_are_held_against_is_found_out_while_the_first_one_loads() {
+fn the_original_runs_while_the_first_candidate_loads() {
     let slow: Edit<'_> = ("import torch\n", "import time; time.sleep(6)\nimport torch\n");
     let project = Project::new(SCALE, &[("slow", slow)]);
     let ran =
@@ -38,7 +38,7 @@ fn what_candidates_are_held_against_is_found_out_while_the_first_one_loads() {
     assert!(run.is_some() && loaded.is_some() && run < loaded, "{run:?} {loaded:?}: {log}");
 }
 
-/// To find that out may take as long as a call may.
+/// Finding that out may take up to the time limit of a call.
 #[test]
 fn an_original_that_fails_is_asked_once_for_a_candidate() {
     let project =

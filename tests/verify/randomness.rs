@@ -49,9 +49,9 @@ fn random_numbers_are_the_same_for_both() {
     assert_eq!(is_noted[..2], [false, true]);
 }
 
-/// Differences by random numbers that cannot be seeded are not a tolerance.
+/// Differences from random numbers that cannot be seeded do not widen the tolerance.
 #[test]
-fn an_original_that_cannot_be_repeated_says_nothing() {
+fn an_original_with_unseeded_randomness_is_undecided() {
     let loose = NOISY.replace("x.shape, device=x.device)", "x.shape, generator=OWN)") + "OWN = torch.Generator()\n";
     let (reports, code) = Project::new(&loose, &[("other", (SUM, "x + 1.0 + 0.0 * u"))]).batch(&["--quick"]);
     let evidence = reports[0].0["evidence"].as_str().unwrap();
@@ -65,7 +65,7 @@ fn an_original_that_cannot_be_repeated_says_nothing() {
 const WORK: &str = "torch.ones(5000).sin()";
 
 #[test]
-fn nobody_evades_being_watched() {
+fn candidates_that_evade_the_operator_trace_are_refused() {
     let with = |what: &str| format!("    with {what}:\n        {WORK}\n    return out\n");
     let disable = "    from torch.utils._python_dispatch import _disable_current_modes\n".to_owned();
     let thread =
@@ -80,7 +80,7 @@ fn nobody_evades_being_watched() {
         ),
         ("d_thread", "threads", thread(WORK) + RETURN),
     ];
-    // Torch itself takes modes off to print a tensor; a mode of one's own takes nothing off but itself.
+    // Torch itself disables modes to print a tensor; a user's own mode disables only itself.
     let mode = "    from torch.utils._python_dispatch import TorchDispatchMode\n    class Mine(TorchDispatchMode):\n        \
                 def __torch_dispatch__(self, func, types, args=(), kwargs=None):\n            return func(*args, **(kwargs or \
                 {}))\n    with Mine():\n        out = out.clone()\n    return out\n";
@@ -100,13 +100,13 @@ fn nobody_evades_being_watched() {
     let expected: Vec<(&str, &str)> = all().map(|(name, reason, _)| (*name, *reason)).collect();
     let said: Vec<(&str, &str)> = told_of.iter().map(|(name, said, _)| (&**name, &**said)).collect();
     assert_eq!(said, expected, "{told_of:?}");
-    // What the original does as well is no reason.
+    // What the original does, too, is no reason to refuse a candidate.
     let original = SCALE.replace(RETURN, &(thread("None") + RETURN));
     let told = told(&original, &[("same", SAME), ("faster", FASTER)]);
     assert!(told.iter().all(|(_, said, _)| said == "accepted"), "{told:?}");
 }
 
-/// A file of `KernelBench`, whose bias is zero to begin with.
+/// A `KernelBench` file whose bias is initially zero.
 const MODEL: &str = "
 import torch
 import triton
@@ -143,7 +143,7 @@ def get_init_inputs():
 ";
 
 #[test]
-fn weights_are_like_other_inputs() {
+fn module_weights_are_varied_like_inputs() {
     const WEIGHT: &str = "        weight = self.weight\n";
     const NORM: &str = "self.norm(x @ weight)";
     const LAST: &str = "        self.again = self.bias\n";
@@ -162,7 +162,7 @@ fn weights_are_like_other_inputs() {
         ),
         ("b_new", ("class Model(", "class ModelNew(")),
         ("c_by_version", (WEIGHT, &by_version)),
-        // Weights of its own: they are what its constructor makes of them.
+        // The weights differ because the constructor creates them differently.
         (
             "d_own",
             (
@@ -183,7 +183,7 @@ fn weights_are_like_other_inputs() {
     let is_own: Vec<bool> =
         reports.iter().map(|report| report.0["notes"].to_string().contains("weights of its own")).collect();
     assert_eq!(is_own[..4], [false, false, false, true]);
-    // The original takes a tensor of stride 0 as well.
+    // The original accepts a tensor of stride 0 as well.
     let checks = reports[0].0["checks"].to_string();
     assert!(!checks.contains("stride 0"), "{checks}");
 }

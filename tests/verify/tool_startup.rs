@@ -4,9 +4,9 @@ use crate::FASTER;
 use crate::judging::{Project, Report, SCALE};
 use crate::program;
 
-/// Has the device alone while what it is given starts, until that waits for it; before, nothing may have been printed. Then it lets it run, and
-/// looks whether what it has of the device is the last that the process closes, whatever it opens later: a device is in use until all that is
-/// open of it is closed.
+/// Takes the device exclusively while the given command starts, until that waits for the device; nothing may be printed
+/// before. Then it releases the device, and checks whether the process closes its own lock on the device last, whatever
+/// it opens later: a device is in use until all handles are closed.
 const CHECKER: &str = r#"#!/usr/bin/env python3
 import fcntl, json, os, re, subprocess, sys, time
 args = sys.argv[1:]
@@ -39,9 +39,9 @@ print(said)
 sys.exit(ran.returncode)
 "#;
 
-/// Whoever judges used to have the device for all of that time: then this checker would wait for it until its time is up.
+/// The judge used to hold the device for all of that time: this checker would then wait for it until its time limit.
 #[test]
-fn a_process_under_a_tool_takes_the_device_when_it_comes_to_use_it() {
+fn a_process_under_a_tool_locks_the_device_only_on_first_use() {
     let project = Project::new(SCALE, &[("faster", FASTER)]);
     let checker = program(&project, "checker", CHECKER);
     let variables = [("WARPSMITH_FAKE_SANITIZER", checker.to_str().unwrap())];

@@ -2,7 +2,7 @@
 
 use crate::judging::{Edit, FASTER, Project, text};
 
-/// Groups of columns with a number each; columns that groups do not divide are refused, as many originals do.
+/// Groups of columns with a number each; like many originals, it refuses columns that groups do not divide.
 const GROUPS: &str = r#"
 import torch
 import triton
@@ -33,11 +33,11 @@ def shift(x, factor, groups, negated, added):
 "#;
 
 const RETURN: &str = "    return out\n";
-/// Right, and on more elements than are bookkeeping.
+/// Correct, but on more elements than bookkeeping needs.
 const IN_TORCH: &str = "        torch.ones(5000).sin()\n        out = x * factor + torch.arange(columns) // width\n";
 
 #[test]
-fn calls_that_nobody_recorded_show_what_is_fixed_and_what_torch_does() {
+fn unrecorded_calls_reveal_fixed_numbers_and_torch_fallbacks() {
     let other_sizes = format!("    if columns != 16:\n{IN_TORCH}    return out\n");
     let later = format!("    CALLS.append(1)\n    if len(CALLS) > 60:\n{IN_TORCH}    return out\nCALLS = []\n");
     let unfilled = format!("    if not torch.empty(8).isnan().all():\n{IN_TORCH}    return out\n");
@@ -63,7 +63,7 @@ fn calls_that_nobody_recorded_show_what_is_fixed_and_what_torch_does() {
 }
 
 #[test]
-fn nothing_is_said_where_what_kernels_compute_shows_nowhere() {
+fn a_kernel_without_visible_results_is_undecided() {
     let hidden = GROUPS.replace("    return out\n", "    global LAST\n    LAST = out\n");
     let project = Project::new(&hidden, &[("wrong", ("x * factor", "x + factor"))]);
     let ran = project.verify(&["candidates/wrong.py", "--quick"]);
@@ -71,7 +71,7 @@ fn nothing_is_said_where_what_kernels_compute_shows_nowhere() {
     assert!(ran.status.code() == Some(2) && said.contains("shows neither in what the function returns"), "{said}");
 }
 
-/// Rows of whole tiles, without masks: as attention kernels are often written.
+/// Rows of whole tiles without masks, as in many attention kernels.
 const UNMASKED: &str = r#"
 import torch
 import triton
@@ -94,8 +94,9 @@ def totals(x):
 "#;
 
 #[test]
-fn sizes_at_which_the_original_reads_beside_its_arguments_are_passed_over() {
-    // Whoever reads less beside them is right wherever the original is; greater tiles are not, but where they divide the size.
+fn sizes_at_which_the_original_reads_out_of_bounds_are_skipped() {
+    // A candidate that reads less beside its arguments is right wherever the original is; one with larger tiles is
+    // right only where they divide the size.
     let candidates: &[(&str, Edit<'_>)] = &[
         ("smaller", ("BLOCK=16", "BLOCK=8")),
         ("greater", ("BLOCK=16", "BLOCK=32")),

@@ -67,7 +67,7 @@ fn tuners_measure_once_and_each_of_their_configurations_is_tried() {
 }
 
 #[test]
-fn what_is_wrong_with_a_configuration_of_the_original_is_told_and_no_reason_to_refuse() {
+fn a_wrong_configuration_shared_with_the_original_is_only_noted() {
     let original = TUNED.replace(STORE, SLOWEST_WRONG);
     let reports = judged(&original, &[("same", ("* 2.0", "* 2.0"))]);
     assert_eq!(reports[0].said(), "accepted", "{}", reports[0].0);
@@ -83,9 +83,10 @@ const FAR: &str = "return float(len(MEASURED))";
 const NEAR: &str = "return 1.0 + 0.01 * len(MEASURED)";
 
 #[test]
-fn what_its_own_tuner_nearly_chose_is_no_improvement_of_the_original() {
+fn a_configuration_nearly_chosen_by_the_originals_tuner_is_not_offered() {
     let of = |original: &str| judged(original, &[("fixed", (TUNER, FIXED))]).remove(0);
-    // Its tuner finds the others slower by far: what is faster than its choice is an improvement.
+    // The tuner measures the other configurations as much slower, so a candidate that is faster than its choice is an
+    // improvement.
     let report = of(TUNED);
     assert_eq!((report.said(), &report.0["offer"]), ("accepted", &true.into()), "{}", report.0);
     let report = of(&TUNED.replace(FAR, NEAR));
@@ -95,16 +96,17 @@ fn what_its_own_tuner_nearly_chose_is_no_improvement_of_the_original() {
 }
 
 #[test]
-fn what_the_candidates_tuner_chose_is_no_improvement_of_the_original_either() {
-    // In the order in which they are given the first is measured as the fastest, in both.
+fn a_reordered_tuner_that_chooses_a_configuration_of_the_original_is_not_offered() {
+    // In both files the simulated device measures the first configuration as the fastest.
     let report = judged(TUNED, &[("other", ("(4, 8, 16)", "(16, 8, 4)"))]).remove(0);
     assert_eq!((report.said(), &report.0["offer"]), ("accepted", &false.into()), "{}", report.0);
     assert!(report.0["notes"].to_string().contains("scale_kernel with BLOCK: 16"), "{}", report.0);
 }
 
 #[test]
-fn what_is_no_offer_is_held_against_the_originals_other_choices_too() {
-    // So much faster than the original's choice that it is held back: nobody shall read that of a choice of the original's own.
+fn the_speedup_is_relative_to_the_best_configuration_of_the_original() {
+    // The candidate is so much faster than the original's choice that this would hold it back, although it is only
+    // another choice of the original's own tuner.
     let of = |text: &str| text.replace("(4, 8, 16)", "(4, 8, 512)");
     let original = of(&TUNED.replace("x=f32[5,12]", "x=f32[1,512]")).replace(FAR, NEAR);
     let report = judged(&original, &[("fixed", (&of(TUNER), &FIXED.replace("16", "512")))]).remove(0);
@@ -130,7 +132,7 @@ print(said, ran.stdout, ran.stderr)
 sys.exit(ran.returncode)
 "#;
 
-/// A tuner that tells what it does, of configurations that are made anew each time that they are asked for.
+/// A tuner that reports its actions, with configurations that are created anew on each access.
 const TELLING: &str = r#"
 def tell(given):
     print("launched", given["BLOCK"])

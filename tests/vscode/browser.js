@@ -1,4 +1,4 @@
-// A page with the workbench, in the Chromium beside this VS Code.
+// Opens a page with the workbench in the Chromium next to this VS Code.
 const { promises: fs } = require("node:fs");
 const path = require("node:path");
 const { chromium } = require("playwright-core");
@@ -9,9 +9,9 @@ const ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-firs
 exports.open = async (shots) => {
   const executablePath = path.join(path.dirname(process.env.NODE_PATH), "chromium");
   const browser = await chromium.launch({ executablePath, headless: true, args: ARGUMENTS });
-  // Drawing what moves is a tenth of the work in a browser without a GPU.
+  // Animations are a tenth of the work in a browser without a GPU.
   const page = await browser.newPage({ viewport: { width: 1280, height: 800 }, reducedMotion: "reduce" });
-  // A machine that does other work is slow: what takes this long has failed.
+  // The limit is long, since a busy machine is slow.
   page.setDefaultTimeout(120_000);
   const shot = async (name, picture) => {
     const file = path.join(shots, `${name}.png`);

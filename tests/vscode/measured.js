@@ -1,15 +1,15 @@
 // with-vscode.sh … measured.js FOLDER SHOTS: a search as it was on a GPU, from its finding to the edit that was measured there, in TITLE.
-// The server is one that plays what was said then.
+// The server is a fake one that replays a recorded session.
 const { click, command, hover, inPage, openFile, optimize, say, session, soon, tab, until } = require("./workbench");
 const [, , folder, shots] = process.argv;
 const [FILE, NAME] = ["layer_norm.py", "layer_norm_kernel"];
 
-/** Before a picture that is kept, waits until nothing moves any more: messages slide in, scroll bars fade. */
+/** Waits until animations of messages and scroll bars have ended, before a picture that is kept. */
 const still = async (page) => {
   if (process.env.PICTURES) await page.waitForTimeout(2000);
 };
 
-/** What is found while the user types: a lens with what the kernel takes, a finding with its reason. */
+/** The findings during editing: a lens with the kernel's resources, and a diagnostic with its reason. */
 async function found(page, shot) {
   await page.keyboard.press("Control+B");
   await page.waitForSelector(".part.sidebar", { state: "hidden" });
@@ -20,7 +20,7 @@ async function found(page, shot) {
   await page.waitForSelector(".notification-list-item");
   const isClear = () => soon((timeout) => page.waitForSelector(".notification-list-item", { state: "detached", timeout }));
   await command(page, "Notifications: Clear All Notifications", isClear);
-  // A hint is only below the first two characters of what it is about.
+  // A hint underlines only the first two characters of its range.
   await hover(page, 26, 14, "has loaded the same");
   await still(page);
   await shot("1-found", "finding");

@@ -1,11 +1,11 @@
-// with-vscode.sh … panel.js FOLDER SHOTS: a search that is drawn while it goes on, by mouse and keyboard: stopped, gone on with,
-// applied and taken back, and still there when the window is loaded again. With a simulated device.
+// with-vscode.sh … panel.js FOLDER SHOTS: a search that is drawn while it runs, by mouse and keyboard: stopped, resumed,
+// applied and undone, and still there after a reload of the window. With a simulated device.
 const { click, command, inPage, launch, openFile, optimize, say, session, soon, undo, until } = require("./workbench");
 const [, , folder, shots] = process.argv;
 
 const CANDIDATE = '[role=treeitem]:not([data-id="0"]):not([data-id="1"])';
 
-/** Waits until so many candidates are drawn. */
+/** Waits until `count` candidates are drawn, and returns their number. */
 async function candidates(page, count, timeout = 120_000) {
   await inPage(page).locator(CANDIDATE).nth(count - 1).waitFor({ state: "attached", timeout });
   return inPage(page).locator(CANDIDATE).count();
@@ -33,7 +33,7 @@ async function drawn(page, shot) {
   await shot("1-drawn");
 }
 
-/** A click shows a candidate, and so do the keys. */
+/** A candidate is shown by a click and by keys. */
 async function looked(page, shot) {
   const diff = inPage(page).locator("#detail-diff .add");
   const isShown = () => soon((timeout) => diff.first().waitFor({ timeout }));
@@ -56,7 +56,7 @@ async function stopped(page, shot) {
   await shot("3-stopped");
 }
 
-/** It goes on where it was, is confirmed, applied from the page, and taken back in the editor. */
+/** The search is resumed and confirmed; its result is applied from the page and undone in the editor. */
 async function applied(page, shot) {
   const known = await candidates(page, 2);
   await press(page, "Go On", () => soon(enabled(page, "Stop"), 20_000));

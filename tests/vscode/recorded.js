@@ -1,5 +1,5 @@
-// with-vscode.sh … recorded.js FOLDER SHOTS: what a user does with `layer_norm.py`, from its finding to a faster kernel that is saved.
-// The server is one that writes down what is said. With a simulated device.
+// with-vscode.sh … recorded.js FOLDER SHOTS: a session with `layer_norm.py`, from its finding to a saved faster kernel.
+// The server records the session. With a simulated device.
 const { click, command, hover, inPage, openFile, optimize, say, session, soon, tab, until } = require("./workbench");
 const [, , folder, shots] = process.argv;
 const [FILE, NAME] = ["layer_norm.py", "layer_norm_kernel"];

@@ -1,9 +1,9 @@
-// with-vscode.sh … session.js FOLDER SHOTS: what a user does by mouse and keyboard in a folder with `mistakes.py` and
+// with-vscode.sh … session.js FOLDER SHOTS: a session by mouse and keyboard in a folder with `mistakes.py` and
 // `scale.py`, a simulated device and a Python with Triton. Pictures go to SHOTS.
 const { command, click, goTo, hover, launch, lines, openFile, optimize, say, session, soon, TEXT, undo, until } = require("./workbench");
 const [, , folder, shots] = process.argv;
 
-/** A mistake: underlined, explained, mended by the keyboard. */
+/** A mistake is underlined, explained, and fixed by the keyboard. */
 async function mistakes(page, shot) {
   await openFile(page, "mistakes.py");
   await page.waitForSelector(".squiggly-error", { timeout: 120_000 });
@@ -11,7 +11,7 @@ async function mistakes(page, shot) {
   await hover(page, 15, 27, "unknown-member");
   await shot("1-hover");
   await page.keyboard.press("Escape");
-  // A press while the editor still asks for actions is lost.
+  // A key press is lost while the editor still requests actions.
   const isOpen = () => soon((timeout) => page.waitForSelector(".action-widget .monaco-list-row", { timeout }));
   await until("menu of actions", page, () => page.keyboard.press("Control+."), isOpen);
   const actions = await page.$$eval(".action-widget .monaco-list-row", (rows) => rows.map((row) => row.textContent));
@@ -22,7 +22,7 @@ async function mistakes(page, shot) {
   say("mended");
 }
 
-/** What the compiler says: a lens above the kernel, its texts beside the source. */
+/** The compiler's results: a lens above the kernel, and its output beside the source. */
 async function lens(page, shot) {
   await openFile(page, "scale.py");
   await page.waitForSelector(".codelens-decoration >> text=resources on", { timeout: 120_000 });
@@ -40,7 +40,7 @@ async function lens(page, shot) {
   await shot("3-lens-and-ptx");
 }
 
-/** A search: progress, a diff, applied, taken back. */
+/** A search: progress, a diff, an applied edit, and its undo. */
 async function search(page, shot) {
   const before = await launch(page);
   await optimize(page, true);
@@ -62,7 +62,7 @@ async function search(page, shot) {
   say("taken back");
 }
 
-/** How all is, from the status bar: the server, the compiler, the device and why nothing can be optimized. */
+/** The status from the status bar: the server, the compiler, the device, and why nothing can be optimized. */
 async function status(page, shot) {
   await openFile(page, "mistakes.py");
   await goTo(page, 15, 27);
@@ -76,7 +76,7 @@ async function status(page, shot) {
   await page.keyboard.press("Escape");
 }
 
-/** What the search did, as a page in the editor. */
+/** The report of the search as a page in the editor. */
 async function report(page, shot) {
   await openFile(page, "scale.py");
   await goTo(page, 9, 20);

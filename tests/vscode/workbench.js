@@ -1,4 +1,4 @@
-// What users do in the workbench, over and over until it has worked: a machine that does other work is slow, and a key that comes
+// User actions in the workbench, repeated until they have worked: a busy machine is slow, and a key that is pressed
 // before the editor is ready for it is lost.
 
 const began = Date.now();
@@ -10,37 +10,37 @@ exports.TEXT = TEXT;
 
 const soon = (wait, timeout = 3000) => wait(timeout).then(() => true, () => false);
 
-/** Does something until `isDone`, which waits a little, says that it has worked. */
+/** Repeats an action until `isDone`, which waits a little, returns that it has worked. */
 async function until(what, page, act, isDone, tries = 20) {
   for (let round = 0; round < tries; round += 1) {
     await act(round).catch(() => undefined);
     if (await isDone()) return;
-    // Whatever has opened in its place.
+    // Closes any other box that has opened.
     await page.keyboard.press("Escape");
   }
   throw new Error(`in vain: ${what}`);
 }
 exports.until = until;
 
-/** Has the keyboard go to the workbench and not to a page in it. */
+/** Moves the keyboard focus from a page to the workbench. */
 async function awake(page, round) {
   if (round > 0) await page.click(".part.statusbar", { position: { x: 300, y: 10 }, timeout: 2000 });
 }
 
-/** Types into the box of the palette, and takes the entry once it is the one that Enter takes: before, the list is of an older text. */
+/** Types into the palette, and presses Enter once the entry is focused; before, the list is that of an older text. */
 async function pick(page, keys, words, entry) {
   await page.keyboard.press(keys);
   await page.waitForSelector(`${BOX} input`, { timeout: 3000 });
   await page.fill(`${BOX} input`, words, { timeout: 3000 });
   await page.waitForSelector(`${BOX} .monaco-list-row[aria-label*="${entry}"]`, { timeout: 5000 });
   const isFocused = () => soon((timeout) => page.waitForSelector(`${BOX} .monaco-list-row.focused[aria-label*="${entry}"]`, { timeout }), 500);
-  // What has the words somewhere else may stand above.
+  // Entries that contain the words elsewhere may come first.
   for (let row = 0; !(await isFocused()) && row < 6; row += 1) await page.keyboard.press("ArrowDown");
   if (!(await isFocused())) throw new Error(`${entry} is not chosen`);
   await page.keyboard.press("Enter");
 }
 
-/** Opens a file of the folder. */
+/** Opens a file of the folder, through the quick-open box. */
 exports.openFile = (page, name) =>
   until(
     `opening ${name}`,
@@ -52,7 +52,7 @@ exports.openFile = (page, name) =>
     () => soon((timeout) => page.waitForSelector(`.tab.active[data-resource-name="${name}"]`, { timeout })),
   );
 
-/** Runs a command of the palette until `isDone`; by default it is done when the palette has taken it. */
+/** Runs a command of the palette until `isDone`; by default, until the palette has accepted it. */
 exports.command = (page, title, isDone) => {
   let isTaken = false;
   const act = async (round) => {
@@ -63,7 +63,7 @@ exports.command = (page, title, isDone) => {
   return until(title, page, act, isDone ?? (async () => isTaken));
 };
 
-/** Puts the cursor somewhere in the file that is open. */
+/** Moves the cursor in the open file. */
 exports.goTo = (page, line, column) =>
   until(
     `going to ${line}:${column}`,
@@ -78,10 +78,10 @@ exports.goTo = (page, line, column) =>
     () => soon((timeout) => page.waitForSelector(`.statusbar-item >> text="Ln ${line}, Col ${column}"`, { timeout })),
   );
 
-/** Waits for a line with these words in an editor. */
+/** Waits for a line with a text in an editor. */
 exports.lines = (page, words, timeout = 60_000) =>
   page.waitForFunction(
-    // The editor writes spaces that do not break.
+    // The editor uses non-breaking spaces.
     ([at, words]) => [...document.querySelectorAll(at)].some((line) => line.textContent.replace(/\u00a0/g, " ").includes(words)),
     [TEXT, words],
     { timeout },
@@ -93,10 +93,10 @@ exports.launch = async (page) => {
   return (await line.textContent()).replace(/\u00a0/g, " ");
 };
 
-/** Clicks something until it has worked. */
+/** Clicks an element until it has worked. */
 exports.click = (page, selector, isDone) => until(`click on ${selector}`, page, () => page.click(selector, { timeout: 5000 }), isDone);
 
-/** Takes back the last edit of the file that is open. */
+/** Undoes the last edit of the open file. */
 exports.undo = (page, words) =>
   until(
     `taking back to ${words}`,
@@ -108,10 +108,10 @@ exports.undo = (page, words) =>
     () => soon((timeout) => exports.lines(page, words, timeout)),
   );
 
-/** What the page of a search holds. */
+/** The content of a search page. */
 exports.inPage = (page) => page.frameLocator("iframe.webview").frameLocator("iframe");
 
-/** Shows the hover at a place, until these words are in it. */
+/** Shows the hover at a position until it contains a text. */
 exports.hover = (page, line, column, words) => {
   const show = async () => {
     await exports.goTo(page, line, column);
@@ -121,7 +121,7 @@ exports.hover = (page, line, column, words) => {
   return until("hover", page, show, () => soon((timeout) => page.waitForSelector(`.monaco-hover:not(.hidden) >> text=${words}`, { timeout })));
 };
 
-/** Has a kernel optimized, that of `scale.py` unless told. The file is run for a call unless there is one. */
+/** Optimizes a kernel, by default that of `scale.py`. For the first search, allows running the file to record a call. */
 exports.optimize = async (page, isFirst, { name = "scale", line = 9, column = 20, timeout = 120_000 } = {}) => {
   await exports.goTo(page, line, column);
   const title = "Warpsmith: Optimize Kernel";
@@ -137,7 +137,7 @@ exports.soon = soon;
 /** Waits for a file's tab in a state, such as `.dirty`. */
 exports.tab = (page, name, state, timeout) => page.waitForSelector(`.tab[data-resource-name="${name}"]${state}`, { timeout });
 
-/** Runs a session: what fails is said, with a picture. */
+/** Runs a session; failures are reported with a picture. */
 exports.session = async (shots, folder, steps) => {
   const { browser, page, shot } = await require("./browser").open(shots);
   try {

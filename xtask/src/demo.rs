@@ -1,4 +1,4 @@
-//! `cargo xtask demo`: Warpsmith at work on the examples, from a fresh checkout.
+//! `cargo xtask demo`: shows Warpsmith at work on the examples, from a fresh checkout.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -19,7 +19,7 @@ pub(crate) fn run(root: &Path) -> anyhow::Result<()> {
         None => say("Found no CUDA device: installing Triton alone; optimizing needs a device and torch"),
     }
     let python = environment(root, device.is_some())?;
-    // As an activated environment would.
+    // This is what an activated environment sets.
     let warpsmith = || {
         let mut command = Command::new(&warpsmith);
         if let Some(folder) = python.parent().and_then(Path::parent).filter(|folder| folder.join("pyvenv.cfg").exists())
@@ -45,7 +45,7 @@ pub(crate) fn run(root: &Path) -> anyhow::Result<()> {
     show(warpsmith().args(["optimize", "examples/matmul.py"]))
 }
 
-/// Runs a command that says with status 1 that it found something, or nothing faster: a demo may.
+/// Runs a command that may exit with status 1, for findings or for a search without a result.
 fn show(command: &mut Command) -> anyhow::Result<()> {
     let status = command.status()?;
     anyhow::ensure!(matches!(status.code(), Some(0 | 1)), "it failed ({status})");
@@ -59,7 +59,8 @@ fn device(warpsmith: &Path) -> anyhow::Result<Option<String>> {
     Ok(facts["devices"][0]["name"].as_str().map(str::to_owned))
 }
 
-/// An interpreter with Triton, and torch if kernels can be run: the machine's own if it has them, else `.venv`.
+/// An interpreter with Triton, and with torch if kernels can be run: the machine's own if it has them, else that in
+/// `.venv`.
 fn environment(root: &Path, with_torch: bool) -> anyhow::Result<PathBuf> {
     let (modules, packages): (&[&str], &[&str]) = if with_torch {
         (&["triton", "torch"], &[python::TORCH, python::TRITON, python::NUMPY])

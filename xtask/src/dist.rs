@@ -1,5 +1,5 @@
-//! `cargo xtask dist`: what users install, with checksums: the wheel, the program by itself, the extension for VS Code and the plugin for
-//! Neovim. All of them hold the same program.
+//! `cargo xtask dist`: the packages that users install, with checksums: the wheel, the program by itself, the extension
+//! for VS Code and the plugin for Neovim. All of them hold the same program.
 
 use std::ffi::OsString;
 use std::fs;
@@ -12,16 +12,16 @@ use crate::installed;
 use crate::process::{self, cargo, output, say};
 use crate::python;
 
-/// What builds the wheel, and links for old systems.
+/// The tools that build the wheel and link for old systems.
 const TOOLS: [&str; 2] = ["maturin==1.16.0", "ziglang==0.15.2"];
 const TRIPLE: &str = "x86_64-unknown-linux-gnu";
-/// The oldest systems that it is for, as wheels say it, and their C library.
+/// The oldest supported systems, as a wheel's platform tag, and their version of glibc.
 const POLICY: &str = "manylinux2014";
 const GLIBC: (u32, u32) = (2, 17);
-/// An extension may not be larger.
+/// The maximum size of the extension in bytes.
 const VSIX_BYTES: u64 = 15_000_000;
 
-/// What was built.
+/// The packages that were built.
 pub(crate) struct Dist {
     pub(crate) version: String,
     pub(crate) wheel: PathBuf,
@@ -43,7 +43,7 @@ pub(crate) fn run(root: &Path, is_tried: bool) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The version, which is that of everything here.
+/// The version of the whole repository.
 fn version() -> anyhow::Result<String> {
     let id = output(&mut cargo("pkgid --package warpsmith"))?;
     Ok(id.trim().rsplit(['#', '@']).next().unwrap_or_default().to_owned())
@@ -88,7 +88,7 @@ fn build(root: &Path) -> anyhow::Result<Dist> {
     Ok(Dist { version, wheel, archive, vsix, plugin })
 }
 
-/// The wheel, linked by zig for an old C library.
+/// Builds the wheel, linked by zig against an old version of glibc.
 fn wheel(root: &Path, out: &Path, work: &Path) -> anyhow::Result<PathBuf> {
     let python = python::environment(&root.join("target/dist-tools"), &TOOLS)?;
     let bin = python.parent().context("an interpreter is in a folder")?;
@@ -152,7 +152,7 @@ fn pack(root: &Path, archive: &Path, folder: &Path, files: &[PathBuf]) -> anyhow
     process::run(tar.arg("--directory").arg(parent.context("a folder has a place")?).args(name))
 }
 
-/// The newest version of glibc's symbols that is named in a program, or in what it carries.
+/// The newest version of glibc's symbols in a program and the files that it contains.
 fn newest_glibc(bytes: &[u8]) -> (u32, u32) {
     const PREFIX: &[u8] = b"GLIBC_";
     let versions = bytes.windows(PREFIX.len()).enumerate().filter(|(_, window)| *window == PREFIX).map(|(at, _)| {
@@ -170,7 +170,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_newest_symbol_counts() {
+    fn the_newest_glibc_symbol_determines_the_version() {
         let bytes = b"\0GLIBC_2.2.5\0memcpy\0GLIBC_2.17\0GLIBC_PRIVATE\0GLIBC_2.9\0";
         assert_eq!(newest_glibc(bytes), (2, 17));
         assert_eq!(newest_glibc(b"none"), (0, 0));

@@ -1,6 +1,6 @@
-//! `cargo xtask gpu-test`: optimizing on a real GPU, from the command line and from Neovim; recorded sessions of editors; the fence
-//! around candidates; and the judge, by its suite and in figures, with torch and without; what recording costs; what searches make of a suite of files, and
-//! what the model of a GPU says of the same candidates.
+//! `cargo xtask gpu-test`: runs on a real GPU: optimization from the command line and from Neovim, recorded sessions of
+//! editors, the fence around candidates, the test suite and the figures of the judge with and without torch, the cost
+//! of recording, searches over a suite of files, and the predictions of a GPU model for the same candidates.
 
 use std::path::Path;
 use std::process::Command;
@@ -10,7 +10,7 @@ use anyhow::ensure;
 use crate::process::{self, cargo, say};
 use crate::python;
 
-/// Packages whose kernels are judged against themselves, and what they import.
+/// Packages whose kernels are judged against themselves, and their dependencies.
 const PUBLISHED: [&str; 4] = ["liger-kernel==0.8.5", "fla-core==0.6.0", "einops==0.8.2", "packaging==26.0"];
 
 pub(crate) fn run(root: &Path) -> anyhow::Result<()> {
@@ -89,7 +89,7 @@ pub(crate) fn run(root: &Path) -> anyhow::Result<()> {
         ("a model that cheats", modelled),
     ];
     for (what, mut command) in all {
-        // Each says something, whatever the others do.
+        // A failure does not stop the other programs.
         if let Err(error) = process::run(&mut command) {
             say(&format!("{what}: {error}"));
             failed.push(what);

@@ -1,4 +1,5 @@
-//! What `cargo xtask dist` has built, installed in clean places and used there: without the user's variables, settings and caches.
+//! Installs the packages of `cargo xtask dist` in clean places and uses them there, without the user's variables,
+//! settings and caches.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -32,7 +33,8 @@ fn checksums(dist: &Dist) -> anyhow::Result<()> {
     process::run(Command::new("sha256sum").args(["--check", "--quiet", "SHA256SUMS"]).current_dir(folder))
 }
 
-/// An environment with Triton and the wheel: the program checks, asks Triton's front end, and its worker is loaded by Python.
+/// Tests an environment with Triton and the wheel: the program checks a file, asks Triton's front end, and Python loads
+/// its worker.
 fn by_pip(root: &Path, dist: &Dist, place: &Path) -> anyhow::Result<()> {
     say("Trying `pip install` of the wheel");
     let python = python::environment(&place.join("venv"), &[python::TRITON])?;
@@ -45,21 +47,21 @@ fn by_pip(root: &Path, dist: &Dist, place: &Path) -> anyhow::Result<()> {
     ensure!(said(&compiled).contains("C001"), "Triton's front end was not asked: {}", said(&compiled));
     fs::write(user.folder.join("ran.py"), "print('ran')\n")?;
     let recorded = user.warpsmith(bin, &["record", "--", "python", "ran.py"])?;
-    // Recording takes torch, which is not there. That is known to the worker alone, which Python has loaded.
+    // Recording needs torch, which is missing. Only the worker reports that, so this shows that Python has loaded it.
     ensure!(said(&recorded).contains("No module named 'torch'"), "the worker does not answer: {}", said(&recorded));
     let workers = fs::read_dir(user.home.join(".cache/warpsmith/worker")).map_or(0, Iterator::count);
     ensure!(workers == 1, "{workers} workers were unpacked");
     Ok(())
 }
 
-/// The program by itself, which needs no Python to check.
+/// Tests the program by itself, which checks files without Python.
 fn unpacked(root: &Path, dist: &Dist, place: &Path) -> anyhow::Result<()> {
     say("Trying the program by itself");
     unpack(&dist.archive, place)?;
     User::new(root, place)?.checks(&place.join(format!("warpsmith-{}", dist.version)), &dist.version)
 }
 
-/// From the source, as one file.
+/// Tests the program that is built from the packed source.
 fn by_cargo(root: &Path, dist: &Dist, place: &Path) -> anyhow::Result<()> {
     say("Trying `cargo install --path .`");
     process::run(cargo("install --locked --quiet --path . --root").arg(place).current_dir(root))?;
@@ -68,7 +70,7 @@ fn by_cargo(root: &Path, dist: &Dist, place: &Path) -> anyhow::Result<()> {
     User::new(root, place)?.checks(&bin, &dist.version)
 }
 
-/// The tests of the editors with the packed plugin, and with the program that users have.
+/// Runs the tests of the editors with the packed plugin and the program that users get.
 fn in_editors(root: &Path, dist: &Dist, place: &Path) -> anyhow::Result<()> {
     say("Trying the extension and the plugin in real editors");
     for archive in [&dist.plugin, &dist.archive] {
@@ -93,7 +95,7 @@ fn unpack(archive: &Path, place: &Path) -> anyhow::Result<()> {
     process::run(Command::new("tar").arg("-xzf").arg(archive).arg("-C").arg(place))
 }
 
-/// Somebody without variables, settings and caches, and with a file with mistakes.
+/// A user without variables, settings and caches, with a file that has mistakes.
 struct User {
     home: PathBuf,
     folder: PathBuf,
@@ -108,14 +110,14 @@ impl User {
         Ok(Self { home, folder })
     }
 
-    /// Runs the program that is in a folder of the `PATH`.
+    /// Runs the program in a folder of the `PATH`.
     fn warpsmith(&self, bin: &Path, words: &[&str]) -> anyhow::Result<Output> {
         let mut command = Command::new(bin.join("warpsmith"));
         command.env_clear().env("HOME", &self.home).env("PATH", format!("{}:{SYSTEM}", bin.display()));
         Ok(command.args(words).current_dir(&self.folder).output()?)
     }
 
-    /// It is of the version, and finds what is wrong.
+    /// Checks that the program has this version and finds the mistakes.
     fn checks(&self, bin: &Path, version: &str) -> anyhow::Result<()> {
         let told = self.warpsmith(bin, &["--version"])?;
         ensure!(said(&told).trim() == format!("warpsmith {version}"), "it is another version: {}", said(&told));

@@ -57,7 +57,7 @@ fn main() -> anyhow::Result<()> {
     }
 }
 
-/// Runs the program that is built with the library: the other chores do not wait for that.
+/// Runs the generator, a program that is built with the library; the other chores do not wait for that.
 fn generate(args: &[impl AsRef<OsStr>]) -> anyhow::Result<()> {
     process::run(cargo("run --quiet --package generate --").args(args))
 }

@@ -4,7 +4,7 @@ use std::process::Command;
 
 use anyhow::{Context, bail};
 
-/// Says what is done now.
+/// Prints the current step.
 pub(crate) fn say(message: &str) {
     eprintln!("\n==> {message}");
 }
@@ -19,7 +19,7 @@ pub(crate) fn run(command: &mut Command) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What `command` writes to standard output; fails when it fails.
+/// The standard output of `command`; fails when the command fails.
 pub(crate) fn output(command: &mut Command) -> anyhow::Result<String> {
     let shown = show(command);
     let output = command.output().with_context(|| format!("cannot run `{shown}`"))?;

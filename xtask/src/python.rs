@@ -7,10 +7,10 @@ use anyhow::bail;
 
 use crate::process::{output, run};
 
-/// The releases that everything here is tested with.
+/// The releases that all tests use.
 pub(crate) const TRITON: &str = "triton==3.6.0";
 pub(crate) const TORCH: &str = "torch==2.11.0";
-/// Triton 3.6.0's interpreter does not know newer ones.
+/// Triton 3.6.0's interpreter does not support newer versions of NumPy.
 pub(crate) const NUMPY: &str = "numpy<2.4";
 
 /// The first interpreter on `PATH` that Triton 3.6.0 runs on.
@@ -30,7 +30,7 @@ pub(crate) fn has(python: &Path, modules: &[&str]) -> bool {
     output(Command::new(python).args(["-c", &code])).is_ok()
 }
 
-/// The interpreter of the environment in `folder`, made if need be, with `packages` installed.
+/// The interpreter of the environment in `folder`, which is created if needed, with `packages` installed.
 pub(crate) fn environment(folder: &Path, packages: &[&str]) -> anyhow::Result<PathBuf> {
     let python = folder.join(if cfg!(windows) { "Scripts/python.exe" } else { "bin/python" });
     let stamp = folder.join("installed-by-xtask");
@@ -46,7 +46,7 @@ pub(crate) fn environment(folder: &Path, packages: &[&str]) -> anyhow::Result<Pa
     Ok(python)
 }
 
-/// Installs packages for `python` into `folder`, without what they depend on, unless that was done before.
+/// Installs packages for `python` into `folder`, without their dependencies, unless they are there already.
 pub(crate) fn unpack(python: &Path, packages: &[&str], folder: &Path) -> anyhow::Result<()> {
     let is_there = |package: &&str| folder.join(package.split(['=', '<']).next().unwrap_or_default()).is_dir();
     if packages.iter().all(is_there) {
@@ -55,7 +55,7 @@ pub(crate) fn unpack(python: &Path, packages: &[&str], folder: &Path) -> anyhow:
     if folder.is_dir() {
         std::fs::remove_dir_all(folder)?;
     }
-    // Renamed into place when complete, so that a broken run leaves nothing that looks like it.
+    // The folder is renamed when it is complete, so that a broken run leaves nothing that looks like it.
     let partial = folder.with_added_extension("partial");
     let pip = ["-m", "pip", "--python"];
     let options = ["install", "--quiet", "--disable-pip-version-check", "--no-deps", "--only-binary", ":all:"];

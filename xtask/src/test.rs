@@ -1,4 +1,4 @@
-//! `cargo xtask test`: every check and every test, on a machine with Rust and Python alone.
+//! `cargo xtask test`: every check and every test, on a machine with only Rust and Python.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -7,10 +7,10 @@ use std::process::Command;
 use crate::process::{self, cargo, output, say};
 use crate::python;
 
-/// Tests that need torch and Triton find the interpreter that has them here.
+/// The variable with the interpreter for tests that need torch and Triton.
 const TEST_PYTHON: &str = "WARPSMITH_TEST_PYTHON";
 
-/// Tests that ask further releases of Triton find them here, each in a folder called after its version.
+/// The variable with the folder of further Triton releases for tests, with a subfolder for each version.
 const TEST_TRITONS: &str = "WARPSMITH_TEST_TRITONS";
 
 /// How many of the slowest tests are listed at the end.
@@ -20,7 +20,7 @@ pub(crate) fn run(root: &Path) -> anyhow::Result<()> {
     let target = root.join("target");
     say("Format");
     process::run(&mut cargo("fmt --all --check"))?;
-    // Downloads and the check of the dependencies leave the processors to the compiler.
+    // The downloads and the dependency check leave the processors to the compiler.
     let (built, brought, denied) = std::thread::scope(|scope| {
         let bringing = scope.spawn(|| bring(root, &target));
         let denying = scope.spawn(|| deny(&target));
@@ -62,7 +62,7 @@ fn nextest(target: &Path) -> Command {
     command
 }
 
-/// Lists the tests that took longest, from the JUnit report of the run.
+/// Lists the slowest tests, from the JUnit report of the run.
 fn slowest(report: &Path) -> anyhow::Result<()> {
     let text = fs::read_to_string(report)?;
     let document = roxmltree::Document::parse(&text)?;
@@ -78,7 +78,7 @@ fn slowest(report: &Path) -> anyhow::Result<()> {
     for (seconds, binary, name) in timed.iter().take(SLOWEST) {
         eprintln!("{seconds:8.1} s  {binary} {name}");
     }
-    // The runner's own summary is above the list; what reads the end of the output finds this one.
+    // The runner's own summary is above the list; this one is for programs that read the end of the output.
     let count = |name: &str| document.descendants().filter(|node| node.has_tag_name(name)).count();
     let failed = count("failure") + count("error");
     eprintln!("\n{} passed, {failed} failed", timed.len().saturating_sub(failed));
@@ -107,7 +107,8 @@ fn tritons(target: &Path) -> PathBuf {
     target.join("tritons")
 }
 
-/// VS Code for its tests, so that none of them waits for the download. They say what went wrong, and what can be done without it.
+/// Downloads VS Code for its tests, so that none of them waits for it. The tests report a failure, and how to do
+/// without.
 fn vscode(root: &Path, target: &Path) -> anyhow::Result<()> {
     let work = target.join("tmp");
     let prefix = work.join("vscode");
@@ -140,7 +141,7 @@ fn install(target: &Path, package: &str, subcommand: &str) -> anyhow::Result<()>
         return Ok(());
     }
     say(&format!("{package} is missing: installing it (some minutes, once)"));
-    // Without optimizing it and without debug information, which take most of the time.
+    // It is built without optimization and debug information, which take most of the time.
     let install = format!("install {package} --locked --debug --quiet --root");
     process::run(cargo(&install).arg(&tools).env("CARGO_PROFILE_DEV_DEBUG", "0"))
 }

@@ -34,7 +34,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn days_are_those_of_the_calendar() {
+    fn unix_times_are_converted_to_calendar_dates() {
         for (seconds, expected) in [
             (0, "1970-01-01"),
             (951_782_399, "2000-02-28"),

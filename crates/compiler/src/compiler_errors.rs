@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn places_are_those_of_the_file() {
+    fn error_positions_are_mapped_to_the_original_file() {
         let answer = refusal(&[(0, 9, 8, 9, 17), (0, 5, 24, 5, 28)], "oops is not defined");
         let Opinion::Refuses(complaint) = judged(&answer) else { panic!() };
         assert_eq!(slice(complaint.span), "oops");
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_verifier_says_has_a_place() {
+    fn verifier_errors_are_shown_at_their_position() {
         let mut answer = refusal(&[], "");
         answer.error.as_mut().unwrap().verifier = vec![("'tt.load' op no".to_owned(), 0, 9, 8)];
         let Opinion::Refuses(complaint) = judged(&answer) else { panic!() };
@@ -214,13 +214,13 @@ mod tests {
     }
 
     #[test]
-    fn an_error_without_a_place_is_the_kernels() {
+    fn an_error_without_a_position_is_shown_at_the_kernels_name() {
         let Opinion::Refuses(complaint) = judged(&refusal(&[], "it isn't\nit isn't")) else { panic!() };
         assert_eq!((slice(complaint.span), complaint.message.as_str()), ("k", "it isn't"));
     }
 
     #[test]
-    fn types_have_places_and_silence_has_reasons() {
+    fn accepted_types_are_mapped_and_a_missing_answer_has_a_reason() {
         let types = vec![
             (0, 5, 18, 5, 20, vec!["fp32".to_owned()]),
             (0, 9, 8, 9, 17, vec!["fp32".to_owned(), "int32".to_owned()]),

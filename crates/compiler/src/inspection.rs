@@ -64,7 +64,7 @@ pub struct Listing {
     sources: Vec<(String, Arc<str>)>,
 }
 
-/// An error: why there is no text.
+/// The reason why there is no text, as text for the user.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct InspectionError(pub String);
@@ -73,7 +73,7 @@ impl Inspection {
     /// The request for `kernel` in the file `path`.
     ///
     /// # Errors
-    /// Returns a [`InspectionError`] when the kernel cannot be compiled by itself.
+    /// Returns an [`InspectionError`] when the kernel cannot be compiled by itself.
     pub fn new(
         source: &Source,
         module: &Module,
@@ -123,7 +123,7 @@ impl Inspection {
     /// is needed.
     ///
     /// # Errors
-    /// Returns a [`InspectionError`] when the kernel does not reach the stage.
+    /// Returns an [`InspectionError`] when the kernel does not reach the stage.
     pub fn handle_reply(&mut self, answer: LoweringReply, triton: &str) -> Option<Result<Listing, InspectionError>> {
         let (guess, options) = self.ways.get(self.next)?.clone();
         self.next += 1;

@@ -96,7 +96,7 @@ impl CompilerProcess {
             for line in lines.map_while(Result::ok) {
                 match serde_json::from_str(&line) {
                     Ok(message) => hear(ProcessOutput::Message(message)),
-                    Err(error) => tracing::warn!(%error, line, "the compiler's process says what nobody understands"),
+                    Err(error) => tracing::warn!(%error, line, "the compiler process sent an invalid message"),
                 }
             }
             hear(ProcessOutput::Ended);
@@ -122,7 +122,7 @@ impl CompilerProcess {
                 // If the process has ended, `ProcessOutput::Ended` reports that.
                 let _ = self.lines.as_ref().map(|lines| lines.send(line));
             }
-            Err(error) => tracing::error!(%error, "a question to the compiler cannot be written"),
+            Err(error) => tracing::error!(%error, "a compiler request cannot be serialized"),
         }
     }
 

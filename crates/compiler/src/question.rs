@@ -397,7 +397,7 @@ mod tests {
     use GuessOrigin::{Guessed, Recorded, Written};
 
     #[test]
-    fn devices_have_names() {
+    fn device_names_are_parsed_and_misspellings_are_corrected() {
         for (name, warp) in [
             ("cuda:90", 32),
             ("cuda:120", 32),
@@ -429,7 +429,7 @@ mod tests {
     }
 
     #[test]
-    fn all_that_was_written_must_do() {
+    fn every_written_or_recorded_signature_must_be_accepted() {
         assert_eq!(settled(&[Written, Written], &[yes()]), None);
         assert_eq!(
             settled(&[Written, Written], &[yes(), yes()]),
@@ -442,7 +442,7 @@ mod tests {
     }
 
     #[test]
-    fn the_file_itself_is_asked_last() {
+    fn the_whole_file_is_tried_after_its_slice() {
         let mut asked = trial(&[Written]);
         asked.question.otherwise = Some(Box::new(trial(&[Written]).question));
         asked.question.otherwise.as_mut().unwrap().file = Some("/a.py".into());
@@ -453,7 +453,7 @@ mod tests {
     }
 
     #[test]
-    fn one_guess_is_enough_and_no_guess_is_no_proof() {
+    fn one_accepted_guess_suffices_and_rejected_guesses_prove_nothing() {
         let defined = "oops is not defined";
         assert_eq!(
             settled(&[Guessed, Guessed], &[no("odd"), yes()]),

@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pause_in_which_nothing_is_asked_is_not_the_end() {
+    fn a_service_that_was_revived_without_requests_becomes_idle() {
         let mut service = service();
         service.status = ServiceStatus::Starting;
         assert!(matches!(service.handle_output(0, ProcessOutput::Ended), ServiceEvent::Pause(_)));
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_crosses_its_withdrawal_counts_for_nothing() {
+    fn answers_to_withdrawn_requests_are_dropped() {
         let mut service = service();
         let answer = |id| {
             let reply = LoweringReply { id, ..LoweringReply::default() };
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interpreter_that_was_never_ready_is_left_alone_and_another_is_not() {
+    fn repeated_deaths_blame_the_interpreter_only_if_it_was_never_ready() {
         for is_fit in [false, true] {
             let mut service = service();
             service.is_fit = is_fit;

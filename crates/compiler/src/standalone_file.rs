@@ -88,7 +88,7 @@ mod tests {
 
     /// A reproducer leads to the same question again.
     #[test]
-    fn a_program_says_the_same_again() {
+    fn a_reproducer_leads_to_the_same_question() {
         let source = Source::parse(TEXT);
         let module = Module::build(&source);
         let question = CompileQuestion::of(&source, &module, &module.kernels[0], &CompileTarget::default()).unwrap();

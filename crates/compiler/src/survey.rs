@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn of_guesses_the_first_that_is_taken_counts() {
+    fn a_survey_uses_the_first_accepted_guess() {
         let mut refused = 0;
         let (resources, asked) = surveyed(TUNED, "cuda:90", |is_all| {
             refused += 1;
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fails_says_how() {
+    fn failed_variants_report_the_missing_resource() {
         let outcomes = |device: &str, answer: LoweringReply| {
             let (resources, _) = surveyed(&signed(TUNED), device, |_| answer.clone());
             (resources.missing_resource(&resources.rows[0]), resources.rows[0].outcome.clone())
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn other_configurations_are_another_question() {
+    fn the_survey_key_depends_on_configurations_but_not_on_other_code() {
         let key = |text: &str| {
             let source = Source::parse(text);
             let module = Module::build(&source);

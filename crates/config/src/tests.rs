@@ -23,7 +23,7 @@ fn error(name: &str, text: &str, expected: &Expect) {
 }
 
 #[test]
-fn the_nearest_file_counts_alone() {
+fn only_the_nearest_settings_file_applies() {
     let folder = folder(&[
         ("warpsmith.toml", "ignore = ['L']"),
         ("a/pyproject.toml", "[project]\nname = 'x'"),
@@ -43,14 +43,14 @@ fn the_nearest_file_counts_alone() {
 }
 
 #[test]
-fn the_way_to_a_file_does_not_matter() {
+fn paths_with_parent_components_are_normalized() {
     let folder = folder(&[("a/warpsmith.toml", "ignore = ['L']"), ("b/kernel.py", "")]);
     assert_eq!(load(&folder.path().join("a/../b/kernel.py"), &[]), Ok(LoadedSettings::default()));
     assert_eq!(load(&folder.path().join("b/../a"), &[]).unwrap().path, Some(folder.path().join("a/warpsmith.toml")));
 }
 
 #[test]
-fn unknown_keys_name_the_place_and_the_nearest_key() {
+fn errors_for_unknown_keys_have_position_and_suggestion() {
     error(
         "warpsmith.toml",
         "\nselct = []\n",
@@ -76,7 +76,7 @@ fn unknown_keys_name_the_place_and_the_nearest_key() {
 }
 
 #[test]
-fn wrong_values_name_the_place_and_what_is_wanted() {
+fn errors_for_wrong_values_have_position_and_expected_type() {
     error("warpsmith.toml", "select = 'L'", &expect!["warpsmith.toml:1:10: `select` must be a list, not a text"]);
     error(
         "warpsmith.toml",
@@ -157,7 +157,7 @@ fn the_default_file_spells_out_the_defaults() {
 }
 
 #[test]
-fn checks_from_outside_name_the_setting() {
+fn failed_checks_of_other_crates_have_the_settings_position() {
     let even = |text: &str| if text.len().is_multiple_of(2) { Ok(()) } else { Err(format!("`{text}` is odd")) };
     let checks = [Check { key: &["ignore"], check: even }, Check { key: &["model", "name"], check: even }];
     let of = |text: &str| {

@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn the_program_answers_as_the_lists_say() {
+    fn the_seccomp_program_follows_the_lists_of_system_calls() {
         const PID: u32 = 77;
         let policy = Policy { asks: true, signals_bounded: false, truncation_bounded: false };
         let steps = program(policy, PID);

@@ -135,7 +135,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn secrets_do_not_pass() {
+    fn secret_environment_variables_are_not_passed() {
         for name in
             ["PATH", "LC_ALL", "CUDA_VISIBLE_DEVICES", "PYTHONPATH", "TRITON_INTERPRET", protocol::FAKE_DEVICE_ENV]
         {
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_kernel_lacks_is_said_once() {
+    fn each_missing_kernel_feature_is_reported_once() {
         let all = LinuxFeatures { landlock: 7, filter: true, asks: true };
         assert!(all.missing().is_empty());
         assert_eq!(LinuxFeatures::default().missing().len(), 3);

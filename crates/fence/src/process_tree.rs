@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn children_are_found_both_ways() {
+    fn children_are_found_with_and_without_the_kernels_list() {
         let pid = std::process::id() as i32;
         let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
         let number = child.id() as i32;

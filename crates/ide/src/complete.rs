@@ -18,7 +18,7 @@ pub struct Item {
     pub name: String,
     /// The text to insert where it is not just the name: `other=`.
     pub insert: Option<String>,
-    /// The kind of thing that the name stands for.
+    /// The kind of thing that the name refers to.
     pub kind: CompletionKind,
     /// The parameters of a function, or the default of a keyword: `(pointer, mask=None)`, `=None`.
     pub signature: Option<String>,

@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn one_way_is_told_in_full() {
+    fn a_single_variant_is_described_in_full() {
         let mut one = resources(vec![row("", 190, 49_152)]);
         assert_eq!(headline(&one), "sm_90: 190 registers, no spills, 48 KiB shared, occupancy 12.5 % (registers)");
         one.rows[0].certainty = LaunchCertainty::Guessed;
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn several_are_summed_up() {
+    fn several_variants_are_summarized() {
         let refused = CompiledVariant { outcome: CompilationResult::Refused("no".to_owned()), ..row("B=3", 1, 1) };
         let mut many = resources(vec![row("B=1", 190, 49_152), row("B=2", 32, 1024), row("B=4", 32, 300_000), refused]);
         assert_eq!(

@@ -46,12 +46,12 @@ fn has(names: &[String], name: &str) -> bool {
 }
 
 #[test]
-fn members_are_those_of_the_users_version() {
+fn completion_offers_members_of_the_users_triton_version() {
     let of = |version: &str| {
         let items = items_in(&kernel("x = tl.|"), version);
         items.into_iter().map(|item| item.name).collect::<Vec<_>>()
     };
-    // Came with 3.4; gone with 3.9.
+    // The function was added in 3.4, the other one was removed in 3.9.
     assert!(!has(&of("3.3.0"), "make_tensor_descriptor") && has(&of("3.4.0"), "make_tensor_descriptor"));
     assert!(has(&of("3.8.0"), "advance") && !has(&of("3.9.0"), "advance"));
     let items = items_in(&kernel("x = tl.|"), "3.6.0");
@@ -59,7 +59,7 @@ fn members_are_those_of_the_users_version() {
     assert!(load.signature.as_deref().unwrap().starts_with("(pointer, mask=None, other=None"), "{load:?}");
     assert_eq!(load.about, "compiler built-in · Triton 3.6.0");
     assert!(items.iter().all(|item| !item.name.starts_with('_')));
-    // The names of the kernel are not members.
+    // Names of the kernel are not members of the module.
     assert!(!items.iter().any(|item| item.name == "offsets"));
 }
 
@@ -97,7 +97,7 @@ fn members_are_offered_while_the_text_is_broken() {
 }
 
 #[test]
-fn what_stands_around_a_broken_statement_stays_known() {
+fn code_around_a_broken_statement_stays_in_the_model() {
     for body in [
         "x = tl.|",
         "x += |",
@@ -134,7 +134,7 @@ fn what_stands_around_a_broken_statement_stays_known() {
 }
 
 #[test]
-fn what_parses_is_not_taken_for_broken() {
+fn a_valid_statement_is_not_replaced() {
     let text = kernel("pass");
     let text = text.replace("def scale(x_ptr, n,", "def scale(x_ptr,|\n          n,");
     ask(&text, TritonTarget::newest(), |place| {
@@ -143,7 +143,7 @@ fn what_parses_is_not_taken_for_broken() {
 }
 
 #[test]
-fn nothing_is_offered_where_nothing_is_known() {
+fn completion_offers_nothing_in_unknown_contexts() {
     for body in [
         "x = n.|",
         "x = y.tl.|",
@@ -164,7 +164,7 @@ fn nothing_is_offered_where_nothing_is_known() {
 }
 
 #[test]
-fn keywords_are_those_that_are_still_free() {
+fn completion_offers_only_unused_keywords() {
     let names = offered(&kernel("x = tl.load(x_ptr, mask=None, |"));
     assert!(has(&names, "other") && !has(&names, "mask") && !has(&names, "pointer"), "{names:?}");
     let items = items_in(&kernel("x = tl.load(x_ptr, ot|)"), "3.6.0");
@@ -177,7 +177,7 @@ fn keywords_are_those_that_are_still_free() {
 }
 
 #[test]
-fn launches_take_parameters_and_options() {
+fn completion_in_launches_offers_parameters_and_options() {
     let text = |arguments: &str| kernel("pass").replace("x, 3, BLOCK=64)", arguments);
     for (arguments, expected, absent) in [
         ("x, |)", &["n", "BLOCK", "num_warps", "num_stages"][..], &["x_ptr", "offsets", "load"][..]),
@@ -190,14 +190,14 @@ fn launches_take_parameters_and_options() {
         assert!(expected.iter().all(|name| has(&names, name)), "{arguments}: {names:?}");
         assert!(!absent.iter().any(|name| has(&names, name)), "{arguments}: {names:?}");
     }
-    // What a configuration sets must not be passed.
+    // A parameter that a configuration sets must not be passed.
     let tuned = text("x, |)").replace(
         "@triton.jit\ndef scale",
         "@triton.autotune([triton.Config({'BLOCK': 64}, num_warps=4)], key=[])\n@triton.jit\ndef scale",
     );
     let names = offered(&tuned);
     assert!(has(&names, "n") && !has(&names, "BLOCK") && !has(&names, "num_warps"), "{names:?}");
-    // A kernel of another file is launched with the options that all have.
+    // For a kernel of another file, only the options of all kernels are offered.
     let names = offered(&text("x)\n    foreign[grid](x, |)"));
     assert!(has(&names, "num_warps") && !has(&names, "n"), "{names:?}");
 }
@@ -211,7 +211,7 @@ fn names_of_a_kernel_are_offered_inside_it() {
         }
         assert!(!has(&names, "OTHER") && !has(&names, "scale") && !has(&names, "run"), "{names:?}");
     }
-    // Behind the kernel, and in the host.
+    // After the kernel, in the host function, and among the parameters.
     let text = kernel("pass");
     for text in [
         text.replace("\n\ndef run", "\n\n|\ndef run"),
@@ -272,13 +272,13 @@ fn launches_show_the_kernels_parameters() {
     );
     let found = ask(&tuned, TritonTarget::newest(), signature::at).unwrap();
     assert!(found.params[2].about.as_deref().unwrap().contains("triton.autotune"));
-    // What comes behind a star has no position.
+    // An argument after a star has no known position.
     for (arguments, marked) in [("x, |", None), ("x, BLOCK=|", Some("BLOCK: tl.constexpr"))] {
         let text = kernel("pass").replace("x, 3, BLOCK=64)", arguments).replace("x_ptr, n,", "x_ptr, *, n,");
         let (label, found) = signature_at(&text).unwrap();
         assert_eq!(label, "scale[grid](x_ptr, *, n, BLOCK: tl.constexpr)");
         assert_eq!(found.as_deref(), marked);
     }
-    // While the parameters are defined there is no call.
+    // Inside the parameter list of a definition there is no call.
     assert_eq!(signature_at(&kernel("pass").replace("def scale(", "def scale(|")), None);
 }

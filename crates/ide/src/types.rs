@@ -204,7 +204,7 @@ def scale(x_ptr, n, BLOCK: tl.constexpr):
     }
 
     #[test]
-    fn tiles_are_hinted_where_they_are_assigned() {
+    fn assigned_tiles_get_type_hints() {
         let module = model(TEXT);
         let hints = hints(&module, TEXT, TritonTarget::newest(), 0);
         let shown: Vec<String> = hints
@@ -215,7 +215,7 @@ def scale(x_ptr, n, BLOCK: tl.constexpr):
     }
 
     #[test]
-    fn a_place_tells_type_lanes_and_mask() {
+    fn hover_shows_type_lanes_and_mask_of_an_expression() {
         let module = model(TEXT);
         let at = |needle: &str| {
             describe_at(&module, TEXT, TritonTarget::newest(), TEXT.find(needle).unwrap() + 1).map(|(text, _)| text)
@@ -235,7 +235,7 @@ def scale(x_ptr, n, BLOCK: tl.constexpr):
     }
 
     #[test]
-    fn a_range_is_told_where_both_ends_are_known() {
+    fn hover_shows_a_range_if_both_ends_are_known() {
         let text = TEXT.replace("offs = pid * BLOCK + tl.arange(0, BLOCK)", "offs = tl.arange(0, 64) * 2");
         let (shown, _) =
             describe_at(&model(&text), &text, TritonTarget::newest(), text.find("offs < n").unwrap() + 1).unwrap();

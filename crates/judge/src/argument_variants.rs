@@ -244,7 +244,7 @@ class Both(Function):
     }
 
     #[test]
-    fn what_an_argument_is_compared_with_is_tried() {
+    fn strings_that_an_argument_is_compared_with_become_variants() {
         // The first is a tensor.
         let mut workload =
             called(vec![ArgumentValue::Int(3), word("mean"), word("none"), ArgumentValue::Int(1)], Vec::new());
@@ -265,7 +265,7 @@ class Both(Function):
     }
 
     #[test]
-    fn the_context_of_an_autograd_function_is_no_argument() {
+    fn the_autograd_context_is_not_counted_as_an_argument() {
         let mut workload = called(vec![ArgumentValue::Int(3), ArgumentValue::Float(2.0)], Vec::new());
         workload.entry = "Both.apply".to_owned();
         assert_eq!(names(&workload), ["`scale` 2 → None"]);

@@ -64,7 +64,7 @@ impl Case<'_> {
         match runner.ask(&RunnerRequest::Run(call), self.bench.limits.call) {
             Ok(RunnerReply::Ran(_)) => Ok(Some(runner)),
             Ok(RunnerReply::Raised(raised)) => {
-                tracing::debug!(why = raised.text, "a choice that the original does not take");
+                tracing::debug!(why = raised.text, "the original does not accept a configuration");
                 Ok(None)
             }
             Ok(_) => Err(Stop::Undecided("the original's process answers another question".to_owned())),
@@ -129,13 +129,13 @@ mod tests {
     }
 
     #[test]
-    fn rivals_are_what_the_candidate_chose_and_what_was_nearly_chosen() {
+    fn rivals_are_the_candidates_choice_and_near_choices_of_the_original() {
         let own = [tuned("k", "8", &["4", "16", "2"], &["4"]), tuned("m", "1", &["2"], &[])];
         let of =
             |candidates: &[Tuned]| -> Vec<String> { rivals(&own, candidates).iter().map(|one| names(one)).collect() };
         assert_eq!(of(&[tuned("k", "16", &[], &[])]), ["k with 16; m with 1", "k with 4; m with 1"]);
         assert_eq!(of(&[tuned("k", "4", &[], &[])]), ["k with 4; m with 1"], "once");
-        // Its own choice, one that the original does not have, and another kernel.
+        // The original's own choice, one that it does not have, and another kernel.
         assert_eq!(
             of(&[tuned("k", "8", &[], &[]), tuned("m", "64", &[], &[]), tuned("n", "2", &[], &[])]),
             ["k with 4; m with 1"]

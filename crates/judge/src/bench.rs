@@ -452,7 +452,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_new_comparer_is_not_asked_what_the_former_one_was_to_be_asked() {
+    fn a_restarted_comparer_does_not_get_the_pending_request() {
         let mut process = Some("former");
         let ask = |process: &mut Option<&'static str>, is_gone: bool| {
             ask_or_restart(process, |_| is_gone, || Ok("new"), |asked| Ok(*asked)).map_err(|why| why.0)

@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn time_counts_once_however_many_use_it() {
+    fn overlapping_uses_of_a_device_count_once() {
         let meter = BusyTime::default();
         assert_eq!(meter.total(), Duration::ZERO);
         let (one, other) = (meter.begin(), meter.begin());

@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_share_is_certain_when_it_is_no_accident() {
+    fn the_least_share_is_a_confidence_bound() {
         // All of 64: a share of 0.806 would give that once in a million times.
         assert!((least_share(64, 64) - WRONG.powf(1.0 / 64.0)).abs() < 1e-6);
         assert!((0.1..0.3).contains(&least_share(32, 64)));

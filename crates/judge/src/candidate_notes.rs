@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_candidate_has_more_of_is_told_with_its_line() {
+    fn notes_list_additions_of_the_candidate_with_their_line() {
         let original = "x = a.to(tl.float16)\n";
         let of = |candidate: &str| notes(original, candidate);
         assert_eq!(of(original), Vec::<String>::new());

@@ -78,7 +78,7 @@ pub(super) struct Case<'a> {
     pub(super) code: Option<String>,
     /// The configurations that its autotuners chose in the recorded call.
     pub(super) chosen: Vec<Tuned>,
-    /// What the original, too, replaces while it is timed.
+    /// The functions that the original, too, replaces while it is timed.
     pub(super) usual: Vec<String>,
     pub(super) checks: Vec<Check>,
     pub(super) notes: Vec<String>,

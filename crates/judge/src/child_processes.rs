@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn half_a_frame_is_late_and_garbage_is_told_from_an_end() {
+    fn incomplete_frames_time_out_and_invalid_ones_differ_from_an_end() {
         let read = |sent: &[u8], is_open: bool| {
             let (mut mine, mut theirs) = UnixStream::pair().unwrap();
             theirs.write_all(sent).unwrap();

@@ -4,7 +4,7 @@
 use super::statistics::{Ratio, Z_95, Z_999, ratio};
 use super::verdict::Measured;
 
-/// The lowest speedup that is offered: a smaller one is not worth the reader's time.
+/// The lowest speedup that is offered: a smaller one is not worth a review.
 pub const LEAST_SPEEDUP: f64 = 1.02;
 /// The highest speedup that is offered. A higher one is held back with an explanation.
 pub const CREDIBLE: f64 = 10.0;
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_certain_and_possible_is_offered() {
+    fn only_certain_and_credible_speedups_are_offered() {
         let objection = |measured: &Measured| Claim::of(measured).unwrap().objection;
         assert_eq!(objection(&measured(2.0, 1.0)), None);
         assert!(objection(&measured(1.0, 1.0)).is_some());

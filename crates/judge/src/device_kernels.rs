@@ -114,7 +114,7 @@ mod tests {
     use protocol::LaunchRecord;
 
     #[test]
-    fn kernels_come_from_launches_and_operators_that_were_seen() {
+    fn kernels_are_explained_by_observed_launches_and_operators() {
         let launch = LaunchRecord { kernel: "matmul_kernel".to_owned(), ..LaunchRecord::default() };
         let ran = |operators: &[&str]| CallOutput {
             launches: vec![launch.clone()],

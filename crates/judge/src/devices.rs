@@ -267,7 +267,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_machine_without_a_driver_says_so() {
+    fn devices_are_missing_with_a_reason_without_a_driver() {
         match devices() {
             Devices::Missing(why) => assert!(why.contains("NVIDIA driver"), "{why}"),
             Devices::Found(found) => assert!(found.iter().all(|device| !device.name.is_empty())),
@@ -275,13 +275,13 @@ mod tests {
     }
 
     #[test]
-    fn devices_are_told_apart_as_nvml_does() {
+    fn uuids_are_written_in_nvmls_format() {
         let uuid = std::array::from_fn(|at| at as u8 * 17);
         assert_eq!(written(uuid), "GPU-00112233-4455-6677-8899-aabbccddeeff");
     }
 
     #[test]
-    fn stand_ins_are_known_by_their_name() {
+    fn simulated_devices_are_recognized_by_their_name() {
         let device = |name: &str| Device { name: name.to_owned(), capability: (0, 0), uuid: String::new() };
         assert!(device("H200 (simulated)").is_simulated());
         assert!(!device("NVIDIA H200").is_simulated());

@@ -105,7 +105,7 @@ def call(x):
     }
 
     #[test]
-    fn casts_are_told_from_numbers_of_its_own() {
+    fn casts_of_inputs_are_distinguished_from_new_fp32_values() {
         for (text, expected) in [
             ("y = x.to(tl.float32)", true),
             ("y = x.to(dtype=tl.float32)", true),

@@ -322,7 +322,7 @@ impl Case<'_> {
         let (bench, original) = (self.bench, &self.baseline.original);
         // An original that cannot be loaded is no fault of the candidate.
         let known = original.loaded(bench)?;
-        // A candidate that our own skills derive from the original does on loading what the original does.
+        // While loading, a candidate that our own skills derive from the original does the same as the original.
         if self.place.judged == 0 || known.takes_memory {
             bench.wait_for_quiet();
         }

@@ -239,14 +239,14 @@ mod tests {
     }
 
     #[test]
-    fn the_outermost_size_grows_until_it_is_enough() {
+    fn the_outermost_size_grows_beyond_32_bit_counts() {
         assert_eq!(sizes(&workload(&[&[8192, 3000]])), [(8192, COUNTABLE / 3000 + 1 + 8192)]);
         // The rows of a weight are no rows of the input, and a size of 1 cannot grow.
         assert_eq!(
             sizes(&workload(&[&[1, 4096, 512], &[512]])),
             [(4096, COUNTABLE / 512 + 1 + 4096), (512, COUNTABLE / 4096 + 1 + 512)]
         );
-        // Twice the same, nothing, and a length that numbers tell.
+        // Two equal sizes, a size of zero, and a length that integers in another tensor contain.
         assert_eq!(sizes(&workload(&[&[512, 512]])), []);
         assert_eq!(sizes(&workload(&[&[0, 512]])), []);
         let mut ends = workload(&[&[64, 512], &[2]]);
@@ -256,9 +256,9 @@ mod tests {
     }
 
     #[test]
-    fn the_memory_is_counted() {
+    fn the_memory_of_a_large_call_is_estimated() {
         let [growth] = growths(&workload(&[&[8192, 3000]]), &Ready::default(), COUNTABLE)[..] else { panic!() };
-        // The argument alone has 8.6 GB; making it takes three times that.
+        // The argument alone has 8.6 GB, and generating it takes three times as much.
         assert!((43e9..44e9).contains(&growth.room), "{growth:?}");
         assert_eq!(growths(&workload(&[&[2, 1 << 20], &[2, 1 << 40]]), &Ready::default(), COUNTABLE), []);
     }

@@ -62,7 +62,7 @@ mod tests {
     use protocol::ArgumentValue;
 
     #[test]
-    fn what_is_known_of_a_twin_says_so() {
+    fn a_measurement_of_a_twin_is_marked_as_such() {
         let (twins, of) = (MachineCodeCache::default(), |milliseconds| Measured {
             pairs: vec![(1.0, milliseconds)],
             ..Measured::default()
@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_have_measured_is_known_where_it_is_told_what_of() {
+    fn measurements_of_other_judges_are_kept_by_machine_code() {
         let twins = MachineCodeCache::default();
         let there = JudgedOn { gpu: "H900".to_owned(), node: "there".to_owned(), number: "1".to_owned() };
         let of = |code: Option<&str>| Measured { code: code.map(str::to_owned), ..Measured::default() };
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn machine_code_is_that_of_a_call() {
+    fn the_key_depends_on_machine_code_and_call() {
         let call =
             |size: i64| Workload { entry: "f".to_owned(), args: vec![ArgumentValue::Int(size)], ..Workload::default() };
         let elsewhere = Workload { file: "/elsewhere/k.py".into(), ..call(1) };

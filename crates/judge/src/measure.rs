@@ -421,7 +421,7 @@ mod tests {
     use base::rng::Rng;
 
     #[test]
-    fn a_device_drifts_whether_it_becomes_slower_or_faster() {
+    fn drift_is_detected_in_both_directions() {
         let pairs = |times: [f64; 6]| times.map(|time| (time, 1.0));
         assert_eq!(drift(&pairs([1.0, 1.0, 7.0, 9.0, 2.0, 2.0])), 2.0);
         assert_eq!(drift(&pairs([2.0, 2.0, 7.0, 9.0, 1.0, 1.0])), 2.0);
@@ -429,7 +429,7 @@ mod tests {
     }
 
     #[test]
-    fn a_candidate_is_not_left_for_some_disturbed_pairs() {
+    fn a_few_disturbed_pairs_do_not_discard_a_candidate() {
         let pairs = |disturbed: usize, of: usize| -> Vec<(f64, f64)> {
             (0..of).map(|at| (1.0, if at < disturbed { 300.0 } else { 1.0 })).collect()
         };
@@ -440,7 +440,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_known_well_enough_is_not_timed_on_and_wins_no_oftener() {
+    fn stopping_at_a_sharp_ratio_causes_no_additional_false_wins() {
         let (mut chance, mut wins, mut pairs_taken) = (Rng::new(3), 0, 0);
         for run in 0..2000 {
             // Skewed noise of some percent, from very quiet to very loud.
@@ -458,9 +458,9 @@ mod tests {
     }
 
     #[test]
-    fn only_what_cannot_be_an_offer_is_left_early() {
+    fn timing_stops_early_only_for_hopeless_candidates() {
         let pairs = |count: usize, speedup: f64| -> Vec<(f64, f64)> {
-            // Skewed noise of up to 2 %, as clocks have it.
+            // Skewed noise of up to 2 %, as clock variations cause it.
             let noise = |at: usize| 1.0 + 0.02 * (at as f64 * 0.618_034).fract().powi(4);
             (0..count).map(|at| (speedup * noise(at), noise(2 * at + 1))).collect()
         };

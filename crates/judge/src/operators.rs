@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn work_is_told_from_bookkeeping() {
+    fn computing_operators_are_distinguished_from_bookkeeping() {
         let used =
             |names: &[(&str, u64)]| names.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect::<Vec<_>>();
         let original = used(&[("aten::empty_like", 1 << 20), ("aten::sum", 1 << 20)]);

@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn processes_are_told_by_their_command_and_their_parents() {
+    fn own_processes_are_recognized_by_name_and_ancestry() {
         let own = std::process::id();
         let program = std::env::current_exe().unwrap();
         assert!(name(own).unwrap().starts_with(&*program.file_name().unwrap().to_string_lossy()));

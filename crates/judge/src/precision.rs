@@ -88,7 +88,7 @@ impl Baseline {
             return Ok(own);
         }
         *lock(&self.lifted) = PreciseOriginal::None;
-        // Wider results may still be made of values that were cast. Without casts that cannot be.
+        // Wider results may still be computed from values that were cast; without casts that is impossible.
         let Some(lifted) = self.lift(bench, follows)? else { return Ok(own) };
         // A lifted file that cannot be loaded is no fault of the user's file.
         if lifted.process(bench).is_err() {

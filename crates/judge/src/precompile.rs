@@ -288,7 +288,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn processes_that_take_longer_to_load_than_to_compile_do_not_pay() {
+    fn no_compile_processes_are_used_if_loading_takes_longer() {
         let worth =
             |inputs, each, loading| worth(inputs, Duration::from_secs_f64(each), Duration::from_secs_f64(loading), 2);
         assert_eq!(worth(20, 0.3, 6.1), 0);

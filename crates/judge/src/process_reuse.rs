@@ -170,7 +170,7 @@ mod tests {
     use crate::Reason;
 
     #[test]
-    fn only_who_may_launch_on_several_streams_has_a_process_for_that() {
+    fn only_files_that_name_streams_get_a_process_for_several_streams() {
         for several in
             ["s = torch.cuda.Stream()", "with torch.cuda.stream(s):", "g = torch.cuda.CUDAGraph()", "def f(x, stream):"]
         {
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_may_be_to_blame_for_is_judged_once_more() {
+    fn results_that_a_shared_process_may_cause_are_doubtful() {
         let undecided = |why: &str| Outcome::Undecided { why: why.to_owned() };
         let refused = |reason, evidence: &str| Outcome::Refused { reason, evidence: evidence.to_owned(), line: None };
         for doubtful in [refused(Reason::Output, ""), refused(Reason::Run, "CUDA error"), undecided("it ended")] {

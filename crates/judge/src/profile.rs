@@ -160,7 +160,7 @@ mod tests {
 ";
 
     #[test]
-    fn launches_of_a_kernel_are_put_together_by_their_time() {
+    fn launches_of_one_kernel_are_averaged_by_time() {
         let kernels = ["norm_kernel".to_owned(), "norm_kernel_2".to_owned()];
         let found = read(REPORT, &kernels).unwrap();
         assert_eq!(found.keys().collect::<Vec<_>>(), ["norm_kernel", "norm_kernel_2"]);
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_report_says_nothing() {
+    fn an_invalid_profiler_report_gives_no_profile() {
         let kernels = ["norm_kernel".to_owned()];
         let refused =
             "==ERROR== ERR_NVGPUCTRPERM - The user does not have permission to access NVIDIA GPU Performance Counters";

@@ -386,8 +386,8 @@ fn connect(
         more -= 1;
         match greeted(process, mends, all, &|first| greeting(first, way, since, waiting)) {
             Err(Unready::Ended) if more > 0 && waiting() && since.elapsed() < way.start() => {
-                tracing::warn!("{} is asked again: what asks it ended before it was ready", way.name().0);
-                // From now on waiting is reported as after a broken link.
+                tracing::warn!("{} is started again: its process ended before it was ready", way.name().0);
+                // From now on, waiting is reported in the same way as after a broken link.
                 earlier = earlier.or(Some(""));
             }
             Err(unready) => return Err(failed(unready.to_string())),

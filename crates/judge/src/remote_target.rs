@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn versions_must_be_those_of_the_recording() {
+    fn the_pools_versions_must_match_the_recording() {
         let there = environment("3.11.7", "2.11.0+cu130", "3.6.0");
         let why = |python, torch, triton| differs(&environment(python, torch, triton), &there);
         assert_eq!(why("3.11.2", "2.11.0+cpu", "3.6.0"), None);

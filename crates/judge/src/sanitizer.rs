@@ -82,8 +82,8 @@ impl Bench {
 }
 
 impl Baseline {
-    /// What the checker finds in the original, computed now if it is not known yet. As for [`Self::known`], the caller
-    /// must not hold the device.
+    /// The checker's findings in the original, computed now if they are not known yet. As for [`Self::known`], the
+    /// caller must not hold the device.
     fn checked(&self, checks: &Checks<'_>, tool: Tool) -> Result<ToolReport, Undecided> {
         let mut known = lock_first(&self.checked[tool as usize]);
         if let Some(found) = &*known {
@@ -242,7 +242,7 @@ mod tests {
 ";
 
     #[test]
-    fn reports_are_read_as_far_as_they_came() {
+    fn sanitizer_reports_are_parsed_and_incomplete_ones_rejected() {
         let found = Tool::Memory.read(MEMORY).unwrap();
         assert_eq!(found.keys().collect::<Vec<_>>(), ["Invalid __global__ write"]);
         assert!(found["Invalid __global__ write"].contains("candidate.py:17 by thread (23,0,0)"), "{found:?}");

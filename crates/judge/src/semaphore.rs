@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_more_have_a_place_than_there_are() {
+    fn the_semaphore_limits_concurrent_holders() {
         let (places, inside, most) = (CountingSemaphore::new(2), AtomicUsize::new(0), AtomicUsize::new(0));
         std::thread::scope(|scope| {
             for _ in 0..8 {
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_takes_what_does_instead() {
+    fn a_waiting_thread_may_take_a_substitute() {
         let (places, spare) = (CountingSemaphore::new(1), Mutex::new(None));
         let taken = places.take_or(Duration::ZERO, || lock(&spare).take());
         assert!(matches!(taken, AcquireResult::Place(_)));

@@ -113,7 +113,7 @@ fn other(value: &ArgumentValue, sizes: &CallSizes<'_>) -> Option<ArgumentValue> 
             Some(ArgumentValue::Float(format!("{new:.2e}").parse().unwrap_or(new)))
         }
         ArgumentValue::Bool(old) => Some(ArgumentValue::Bool(!old)),
-        // Half of a power of two divides what the number divides.
+        // Half of a power of two divides whatever the number divides.
         ArgumentValue::Int(old) if *old > 1 && !sizes.is_size(*old) => {
             Some(ArgumentValue::Int(if old.count_ones() == 1 { old / 2 } else { old - 1 }))
         }
@@ -190,7 +190,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn numbers_that_are_no_sizes_become_others() {
+    fn numbers_that_are_not_sizes_are_varied() {
         let given = vec![
             ArgumentValue::Float(1e-5),
             ArgumentValue::Int(64),
@@ -214,7 +214,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn numbers_that_arguments_hold_become_others_where_they_are() {
+    fn nested_numbers_are_varied_in_place() {
         let named =
             |all: Vec<(&str, ArgumentValue)>| all.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
         let inner = ArgumentValue::Dict(vec![
@@ -238,7 +238,7 @@ pub(super) mod tests {
         ];
         assert_eq!(names(&workload), expected);
         let all = numbers(&workload);
-        // What they hold besides stays, the tensors for one.
+        // The other values, such as the tensors, stay the same.
         let [(1, ArgumentValue::Object { state, .. }), (2, ArgumentValue::Tuple(pair))] = &all[1].1[..] else {
             panic!("{all:?}")
         };

@@ -53,11 +53,11 @@ mod tests {
     use base::rng::Rng;
 
     #[test]
-    fn the_interval_holds_the_truth_as_often_as_it_says() {
+    fn the_interval_covers_the_true_ratio_at_its_confidence_level() {
         let mut chance = Rng::new(7);
         let (runs, mut held, mut wins) = (2000, 0, 0_i32);
         for _ in 0..runs {
-            // Skewed noise, as clocks have it, around a true ratio of 1.
+            // Skewed noise, as clock variations cause it, around a true ratio of 1.
             let mut time = || 1.0 + 0.05 * chance.uniform().powi(4);
             let pairs: Vec<(f64, f64)> = (0..100).map(|_| (time(), time())).collect();
             let narrow = ratio(&pairs, Z_95).unwrap();

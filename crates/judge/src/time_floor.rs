@@ -98,7 +98,7 @@ mod tests {
     use protocol::runner::{ArgumentUse, Leaf};
 
     #[test]
-    fn all_results_are_written_but_views_of_one_storage_once() {
+    fn written_bytes_count_views_of_one_storage_once() {
         let leaf = |path: &str, rows: i64, joins: Option<usize>, shares: Option<usize>| Leaf {
             path: path.to_owned(),
             value: LeafValue::Tensor {
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_certain_bounds_and_what_is_likely_is_told() {
+    fn certain_needs_give_the_hard_floor_and_estimates_the_measured_one() {
         let one = |needed| ArgumentUse { bytes: 1000, tried: 64, needed, ..ArgumentUse::default() };
         let unknown = ArgumentUse { bytes: 1000, written: 500, ..ArgumentUse::default() };
         let needs = Needs::of(&[one(64), one(32), one(0), unknown]);
@@ -135,7 +135,7 @@ mod tests {
         assert_eq!((floor.read, floor.written, floor.measured), (1500.0, 1500.0, Some(6.0)));
         let expected = (needs.certainly_read + 800.0) / 1e6 * 1000.0;
         assert!((floor.hard.unwrap() - expected).abs() < 1e-9);
-        // Nothing certain, and results that the cache can hold.
+        // No certain needs, and results that fit into the cache.
         assert_eq!(bounded(&Needs::default(), 600.0, None, Some(memory)).hard, None);
         assert_eq!(bounded(&needs, 1000.0, None, None).hard, None);
     }

@@ -36,7 +36,7 @@ mod tests {
     use protocol::runner::Inputs;
 
     #[test]
-    fn times_that_cannot_be_are_known() {
+    fn impossible_timings_are_rejected() {
         let timing = Timing { inputs: vec![Inputs::default()], calls: 2, ..Timing::default() };
         let synced = Timing { synced: true, ..timing.clone() };
         assert_eq!(possible(&timing, &[1.0, 2.0], &[], 3.1), Ok(()));

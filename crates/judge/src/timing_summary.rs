@@ -91,7 +91,7 @@ mod tests {
     use protocol::RuntimeVersions;
 
     #[test]
-    fn dates_are_those_of_the_calendar() {
+    fn summaries_have_calendar_dates() {
         for (seconds, expected) in [
             (0, "1970-01-01 00:00 UTC"),
             (951_782_400, "2000-02-29 00:00 UTC"),
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn every_condition_is_told() {
+    fn the_summary_lists_all_measurement_conditions() {
         let environment = RuntimeVersions {
             python: "3.12.3".to_owned(),
             torch: "2.11.0".to_owned(),

@@ -241,7 +241,7 @@ mod tests {
     use crate::size_variants::tests::called;
 
     #[test]
-    fn multiples_are_for_originals_that_take_nothing_else() {
+    fn multiples_are_tried_only_if_other_sizes_fail() {
         let all = trials(&called(Vec::new(), Vec::new()), "", 7);
         let at = |name: &str| all.iter().position(|trial| trial.name == name).unwrap();
         let (multiple, better) = (at("sizes 64 → 48"), at("sizes 64 → 61"));

@@ -1,4 +1,4 @@
-//! Why nothing can be said of a candidate.
+//! The reasons why a candidate gets no verdict.
 
 /// The reason why a candidate cannot be judged.
 pub(super) struct Undecided(pub(super) String);

@@ -327,7 +327,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_refusal_lasts_when_the_text_is_to_blame() {
+    fn a_refusal_is_cacheable_only_if_the_candidates_text_causes_it() {
         let refused = |reason, evidence: &str| Outcome::Refused { reason, evidence: evidence.to_owned(), line: None };
         assert!(refused(Reason::Compile, "").is_cacheable() && refused(Reason::Sizes, "").is_cacheable());
         let resources = "triton.runtime.errors.OutOfResources: out of resource: shared memory, Required: 300000";
@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn where_others_hold_the_memory_a_candidate_is_not_to_blame() {
+    fn out_of_memory_is_undecided_if_other_programs_hold_the_memory() {
         let refused = |reason| Outcome::Refused { reason, evidence: "out of memory".to_owned(), line: None };
         let lacks = refused(Reason::DeviceMemory);
         assert_eq!(lacks.clone().if_there_was(84 << 30, 84 << 30), lacks);

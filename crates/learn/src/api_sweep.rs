@@ -227,7 +227,7 @@ mod tests {
     use model::syntax::Source;
 
     #[test]
-    fn a_sweep_is_the_same_each_time_and_has_all_functions() {
+    fn a_sweep_is_deterministic_and_calls_all_functions() {
         let (one, again) = (sweep(Table::newest(), 2, 7), sweep(Table::newest(), 2, 7));
         assert!(one == again && one != sweep(Table::newest(), 2, 8));
         for name in ["tl.dot(", "tl.make_tensor_descriptor(", "tl.where("] {
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn programs_of_a_sweep_are_kernels_that_can_be_asked_about() {
+    fn each_program_of_a_sweep_has_a_compilable_request() {
         for program in sweep(Table::newest(), 1, 3).into_iter().chain(spelled()) {
             let module = Module::build(&Source::parse(program.text.as_str()));
             assert!(module.kernel("swept").is_some() && program.request(false).is_some(), "{}", program.text);

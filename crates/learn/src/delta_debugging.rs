@@ -141,7 +141,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_hunks_make_the_other_text() {
+    fn applying_all_hunks_gives_the_new_text() {
         let (old, new) = ("a = load(x + o)\nb = a * 2\nstore(y, b)\n", "a = laod(x)\nb = a * 2\nc = 1\nstore(y, bb)\n");
         let hunks = hunks(old, new);
         assert!(hunks.len() >= 3, "{hunks:?}");
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn what_differs_is_whole_words() {
+    fn the_changed_span_covers_whole_words() {
         let (old, new) = ("v = tl.max(x)\nw = v\n", "v = tl.mean(x)\nw = v\n");
         let span = changed(old, new).unwrap();
         assert_eq!(&new[span.start..span.end], "mean");

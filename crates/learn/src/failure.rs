@@ -141,7 +141,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_particular_is_left_out() {
+    fn error_templates_omit_names_numbers_and_types() {
         for (message, expected) in [
             ("module 'triton.language' has no attribute 'mean'", "module … has no attribute …"),
             ("sum() got an unexpected keyword argument 'dim'", "…() got an unexpected keyword argument …"),

@@ -1,29 +1,30 @@
-//! Rules from elsewhere. They are candidates, whatever they say of themselves: what was proven there is not proven here.
+//! Rules from other users. They are candidates, whatever state they claim: what was proven elsewhere is not proven
+//! here.
 
 use std::path::Path;
 
 use base::clock;
 use rules::learned::{LearnedRule, MemoryError, Releases, RuleOrigin, RuleState, TritonError, parse};
 
-/// Longer sentences are no sentences.
+/// The maximum length of a sentence in bytes.
 const LONGEST: usize = 600;
-/// A name is made of so many words at most.
+/// The maximum number of words in a name.
 const WORDS: usize = 6;
 
-/// The rules of a file from elsewhere.
+/// The rules of an imported file.
 #[derive(Clone, Debug, Default)]
 pub struct ImportedRules {
     /// The rules, as candidates.
     pub rules: Vec<LearnedRule>,
-    /// For each line that is no rule, a sentence that says so.
+    /// For each line that is not a rule, a message about it.
     pub left_out: Vec<String>,
 }
 
-/// The rules of a text: a memory file, or lines `sentence||count`. `file` is where the text was read; patterns that it
-/// does not contain are read from beside it.
+/// The rules of a text: a memory file, or lines `sentence||count`. `file` is the path of the text; patterns that it
+/// does not contain are read from files beside it.
 ///
 /// # Errors
-/// Returns an error when the text is neither lines nor a memory file that is right.
+/// Returns an error when the text is neither such lines nor a valid memory file.
 pub fn imported_rules(file: &Path, text: &str) -> Result<ImportedRules, MemoryError> {
     let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let origin = RuleOrigin::Imported(name);
@@ -84,7 +85,7 @@ fn of_lines(text: &str, origin: &RuleOrigin) -> ImportedRules {
     found
 }
 
-/// A sentence as rules have it: with a full stop, without what would stand for a capture.
+/// A sentence in the form of rules: with a full stop, and without braces, which would mean a capture.
 fn sentence(text: &str) -> Option<String> {
     let text = text.trim().trim_start_matches(['-', '*', ' ']);
     let is_one = text.starts_with("You cannot ") && text.len() <= LONGEST && !text.contains(char::is_control);
@@ -92,7 +93,7 @@ fn sentence(text: &str) -> Option<String> {
     is_one.then(|| if text.ends_with('.') { text } else { format!("{text}.") })
 }
 
-/// A name of the words of a sentence behind "You cannot".
+/// A name from the words of a sentence after "You cannot".
 fn name_of(sentence: &str) -> String {
     let lower = sentence.trim_start_matches("You cannot ").to_ascii_lowercase();
     let words = lower.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
@@ -107,7 +108,7 @@ mod tests {
     use rules::learned::{Patterns, check, write};
 
     #[test]
-    fn lines_of_other_memories_are_candidates() {
+    fn imported_lines_become_candidate_rules() {
         let text = "You cannot use `break` in a loop||12\n\n- You cannot pass {x: 1} to tl.load.||3\nNever do that||4\nno count\n";
         let ImportedRules { rules, left_out } = imported_rules(Path::new("memory.txt"), text).unwrap();
         let found: Vec<_> = rules.iter().map(|rule| (rule.name.as_str(), rule.sentence.as_str(), rule.met)).collect();
@@ -126,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_proven_elsewhere_is_not_proven_here() {
+    fn imported_rules_lose_their_proof() {
         let mut rule = of_lines("You cannot break||1", &RuleOrigin::Synthesised(1)).rules.remove(0);
         rule.state = RuleState::Promoted;
         rule.pattern = "(break_statement) @here\n".to_owned();

@@ -69,8 +69,8 @@ const COMMON: &[&str] = &[
 ];
 
 impl LearnedPattern {
-    /// Whether the pattern itself says what is wrong. A pattern that does not is disproved only where many kernels that
-    /// compile are known; where there are few of them, it would survive by accident.
+    /// Whether the pattern alone shows the mistake. A pattern that does not is disproved only where many kernels that
+    /// compile are known; with few of them it would survive by accident.
     #[must_use]
     pub(crate) fn stands_alone(&self) -> bool {
         let kind = self.shape.parts[0].kind.as_deref().unwrap_or_default();

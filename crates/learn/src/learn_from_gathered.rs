@@ -1,4 +1,4 @@
-//! Learning from kernels that were made up: their failures become rules, which what compiles must not refute.
+//! Learning from synthetic kernels: their failures become rules, unless a program that compiles refutes them.
 
 use std::path::PathBuf;
 
@@ -15,32 +15,32 @@ use super::oracle::Oracle;
 use super::parsed_files::Parsed;
 use super::prove::{ProofContext, ProofResult, merged, programs, published};
 
-/// So many programs of each kind show what compiles of all that Triton offers.
+/// The number of programs for each function, operator and statement in the sweep over everything that Triton offers.
 const SWEPT: usize = 40;
 
-/// How to learn from made-up kernels.
+/// The settings for learning from synthetic kernels.
 #[derive(Clone, Debug)]
 pub struct GatheredLearning<'a> {
-    /// The seed that the kernels were made from. Equal seeds give equal rules.
+    /// The seed that the kernels were generated from. Equal seeds give equal rules.
     pub seed: u64,
     /// Folders with kernels that are known to compile.
     pub sound: &'a [PathBuf],
-    /// The day that the rules are dated with, such as `2026-11-25`; today when left out.
+    /// The date of the rules, such as `2026-11-25`; today if it is `None`.
     pub day: Option<String>,
 }
 
-/// What was learned from made-up kernels.
+/// The result of learning from synthetic kernels.
 #[derive(Clone, Debug)]
 pub struct LearnedFromGathered {
-    /// The rules of the patterns that are proven.
+    /// The rules of the proven patterns.
     pub rules: Vec<LearnedRule>,
     /// The patterns that are refuted.
     pub refuted: Vec<RefutedPattern>,
     /// The number of patterns that were found.
     pub found: usize,
-    /// The number of those without the ones that say the same as others; each of them is proven or refuted.
+    /// The number of patterns that remain after merging; each of them is proven or refuted.
     pub merged: usize,
-    /// The number of files that are known or taken to compile.
+    /// The number of files that are known or assumed to compile.
     pub sound: usize,
 }
 
@@ -53,8 +53,8 @@ pub struct RefutedPattern {
     pub why: String,
 }
 
-/// Learns from kernels that were made up. The rules are proven on the oracle's release and dated with those of the other
-/// oracles. `report` is called at the end of each stage.
+/// Learns from synthetic kernels. The rules are proven on the oracle's release, and the other oracles determine their
+/// range of releases. `report` is called at the end of each stage.
 ///
 /// # Errors
 /// Returns an error when the oracle's release cannot be read.
@@ -67,7 +67,7 @@ pub fn learn_from_gathered(
 ) -> Result<LearnedFromGathered, VersionError> {
     let target = oracle.target()?;
     let mut sound: Vec<Parsed> = gathered.passing.iter().map(|program| Parsed::new(&program.text)).collect();
-    // What says with what it can be lowered is asked; the rest is taken to compile.
+    // Files with a signature comment are compiled; the others are assumed to compile.
     let (programs, published) = programs(published(settings.sound));
     let mut swept = sweep(target.table, SWEPT, settings.seed);
     swept.extend(spelled());

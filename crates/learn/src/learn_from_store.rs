@@ -1,4 +1,4 @@
-//! Learning from the failures in a user's store. The rules that are proven go into the same store.
+//! Learning from the failures in a user's store. Proven rules are added to the same store.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -22,37 +22,37 @@ use super::prove::{ProofContext, merged};
 use super::stored_evidence::{UnexplainedFailures, failures, named, sound, undisproved, unexplained};
 use super::synthesize::tasks;
 
-/// So many kernels are made up that learned rules must let pass.
+/// The number of synthetic kernels that learned rules must not flag.
 const TASKS: usize = 200;
-/// So often each function is called with values by chance: what compiles of that, too.
+/// The number of random calls of each function in the sweep; those that compile must not be flagged.
 const SWEPT: usize = 3;
 
-/// How to learn from a store.
+/// The settings for learning from a store.
 #[derive(Clone, Debug)]
 pub struct StoreLearning {
-    /// What chance begins with when counter-examples are looked for.
+    /// The seed for the search for counter-examples.
     pub seed: u64,
-    /// No further signature is begun after so much time. One for each process of the oracle is begun in any case.
+    /// The time after which no further signature is begun. Each process of the oracle begins one in any case.
     pub time: Duration,
-    /// Where the failures come from, as a word for the origin of the rules: `editor`, or a path.
+    /// The source of the failures, as a word for the origin of the rules: `editor`, or a path.
     pub origin: String,
 }
 
-/// What was learned from a store.
+/// The result of learning from a store.
 #[derive(Clone, Debug)]
 pub struct LearnedFromStore {
-    /// The rules, with the codes that they have in the store.
+    /// The rules, with their codes in the store.
     pub rules: Vec<LearnedRule>,
     /// The number of failures that were read.
     pub failures: usize,
     /// The number of those that a proven rule explains.
     pub explained: usize,
-    /// The number of signatures that have their turn the next time.
+    /// The number of signatures that are left for the next time.
     pub left: usize,
 }
 
 /// Learns from the failures in the store that no proven rule explains. The rules that are proven on the oracle's
-/// release are added to the store, which remembers the signatures that had their turn. `report` is called at the end of
+/// release are added to the store, which remembers the signatures that were examined. `report` is called at the end of
 /// each stage.
 ///
 /// # Errors
@@ -104,15 +104,15 @@ pub fn learn_from_store(
     Ok(LearnedFromStore { rules, failures: count, explained: known, left })
 }
 
-/// Whether one more signature is begun: until the time is up and, so that each call gets somewhere, once for each
-/// process in any case.
+/// A function that returns whether to begin one more signature: until the time is up and, so that each call makes
+/// progress, once for each process in any case.
 fn turns_within(limit: Duration, processes: usize) -> impl Fn() -> bool + Sync {
     let (started, begun) = (Instant::now(), AtomicUsize::new(0));
     move || begun.fetch_add(1, Ordering::Relaxed) < processes || started.elapsed() < limit
 }
 
-/// Further programs, many of which compile: the relatives of the failures, kernels that are made up, and all that Triton offers. Without
-/// them what a store with few kernels does not know would pass for wrong.
+/// Further programs, many of which compile: variants of the failures, synthetic kernels, and a sweep over everything
+/// that Triton offers. Without them, code that a store with few kernels does not contain would count as wrong.
 fn made_up(oracle: &Oracle, failures: &[CompileFailure], target: TritonTarget, seed: u64) -> Vec<UncheckedProgram> {
     let relatives = failures.iter().filter_map(|failure| failure.passing.clone());
     let made = tasks(TASKS, seed).into_iter().map(|task| task.program);
@@ -129,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn without_time_each_process_begins_once() {
+    fn with_a_zero_time_limit_each_process_begins_one_signature() {
         let going = turns_within(Duration::ZERO, 2);
         assert_eq!([going(), going(), going()], [true, true, false]);
     }

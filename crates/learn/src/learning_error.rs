@@ -1,4 +1,4 @@
-//! The causes for which learning ends without a result.
+//! The reasons why learning ends without a result.
 
 use model::api::VersionError;
 use store::StoreError;

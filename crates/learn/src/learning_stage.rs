@@ -1,19 +1,19 @@
-//! The stages of learning, for those who show how far it is.
+//! The stages of learning, for progress messages.
 
-/// A stage of learning that is over.
+/// A completed stage of learning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LearningStage {
     /// The failures and the kernels that compile were read from the store.
     Read,
     /// The failures were divided into those that rules explain and the others.
     Divided,
-    /// Programs that may disprove patterns were made up.
+    /// Programs that may disprove patterns were generated.
     CounterexamplesMade,
     /// Programs with each function of Triton were compiled.
     Swept,
-    /// Patterns were found.
+    /// Patterns were derived.
     Learned,
-    /// Patterns that say the same as others were left out.
+    /// Equivalent patterns were merged.
     Merged,
     /// The patterns were proven or refuted.
     Proven,

@@ -217,7 +217,7 @@ mod tests {
     const PASS: &str = "(pass_statement) @here\n";
 
     #[test]
-    fn rules_get_codes_of_their_own_and_near_duplicates_are_one() {
+    fn rules_get_unique_codes_and_duplicates_are_merged() {
         let (_folder, mut store) = store();
         assert_eq!(store.add_rules(&[rule("a", BREAK), rule("a", PASS)]).unwrap(), ["S501", "S502"]);
         let mut again = rule("b", BREAK);
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_against_a_rule_holds_for_its_pattern() {
+    fn objections_apply_only_to_the_pattern_they_were_made_against() {
         let (_folder, mut store) = store();
         store.add_rules(&[rule("a", BREAK), rule("b", PASS)]).unwrap();
         let shown = |store: &Store| {
@@ -272,7 +272,7 @@ mod tests {
     /// Several servers of one user may learn at the same time. Here they are threads, each with a connection of its
     /// own.
     #[test]
-    fn several_may_learn_at_a_time_and_nothing_is_lost() {
+    fn concurrent_learners_lose_no_rules_or_counts() {
         let (folder, first) = store();
         drop(first);
         let path = folder.path().join("store.db");
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn one_bad_rule_does_not_cost_the_others() {
+    fn an_unreadable_rule_does_not_affect_the_others() {
         let (_folder, mut store) = store();
         store.add_rules(&[rule("a", BREAK), rule("b", PASS)]).unwrap();
         let nonsense = StoredRule { number: 501, name: "a".to_owned(), body: "nonsense".to_owned() };

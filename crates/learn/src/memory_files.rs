@@ -8,12 +8,12 @@ use rules::learned::{LearnedRule, Patterns, write};
 /// The reason why rules were not written into a folder.
 #[derive(Debug, thiserror::Error)]
 pub enum SaveError {
-    /// The folder of the patterns cannot be made.
+    /// The folder of the patterns cannot be created.
     #[error("cannot make {}", path.display())]
     Folder {
         /// The folder.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the operating system.
         source: io::Error,
     },
     /// A file cannot be written.
@@ -21,15 +21,15 @@ pub enum SaveError {
     File {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the operating system.
         source: io::Error,
     },
 }
 
-/// Writes `skill-memory.toml` into a folder, and the patterns into its folder `learned`.
+/// Writes `skill-memory.toml` into a folder, and the patterns into its subfolder `learned`.
 ///
 /// # Errors
-/// Returns an error when a folder cannot be made or a file cannot be written; earlier files stay.
+/// Returns an error when a folder cannot be created or a file cannot be written; earlier files stay.
 pub fn save_rules(folder: &Path, rules: &[LearnedRule]) -> Result<(), SaveError> {
     let patterns = folder.join("learned");
     std::fs::create_dir_all(&patterns).map_err(|source| SaveError::Folder { path: patterns.clone(), source })?;

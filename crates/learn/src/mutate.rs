@@ -13,7 +13,7 @@ use super::oracle::TypedExpression;
 use super::program::KernelProgram;
 use super::synthesize::{SyntheticTask, mixed};
 
-/// The number of mutations out of three that insert an idiom; the others edit what the kernel has.
+/// The number of mutations out of three that insert an idiom; the others edit existing code.
 const IDIOMS_OF_THREE: u64 = 2;
 /// One in this many mutants has two mutations.
 const DOUBLE: u64 = 10;

@@ -122,10 +122,7 @@ impl Oracle {
         self.release.parse()
     }
 
-    /// What programs are checked against on this release.
-    ///
-    /// # Errors
-    /// As for [`Self::version`].
+    /// The target of rules on this release.
     pub(super) fn target(&self) -> Result<TritonTarget, VersionError> {
         self.version().map(TritonTarget::of)
     }
@@ -329,13 +326,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_are_taken_out() {
+    fn memory_addresses_are_removed_from_messages() {
         let message = "unsupported: <object at 0x7f51d> and <other at 0xab> of 0";
         assert_eq!(without_addresses(message), "unsupported: <object at 0x…> and <other at 0x…> of 0");
     }
 
     #[test]
-    fn places_are_those_of_the_text() {
+    fn error_places_are_converted_to_spans() {
         let source = Source::parse("a = 1\nbc = 2\n");
         assert_eq!(place(&source, (0, 2, 0, 2, 2)), Some(Span::new(6, 8)));
         assert_eq!(place(&source, (1, 2, 0, 2, 2)), None);

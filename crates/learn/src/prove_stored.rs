@@ -12,13 +12,13 @@ use super::parsed_files::Parsed;
 use super::rule_assessment::{Evidence, RuleAssessment, judged};
 use super::stored_evidence;
 
-/// Made-up tasks, and changes of each, that rules are tried on beside what the store holds.
+/// The numbers of synthetic tasks, and of mutants of each, on which rules are tried in addition to the store.
 const TASKS: usize = 48;
 const CHANGES: usize = 40;
 const SEED: u64 = 11;
 
-/// Tries rules on the oracle's release: against what the store holds and against kernels that are made up. The
-/// assessments are in the order of the rules. Those of the user's own rules are written into the store.
+/// Tries rules on the oracle's release, with the store's programs and with synthetic kernels. The assessments are in
+/// the order of the rules. Those of the user's own rules are written into the store.
 ///
 /// # Errors
 /// Returns an error when the store cannot be read or written, or when the oracle's release cannot be read.
@@ -49,7 +49,7 @@ pub fn prove_stored(
     Ok(assessments)
 }
 
-/// Writes down what a trial on a release has said.
+/// Stores the result of a trial on a release in the rule.
 fn settle(rule: &mut LearnedRule, assessment: &RuleAssessment, version: Version) {
     rule.state = assessment.state;
     rule.failures = rule.failures.max(assessment.failures);

@@ -161,7 +161,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_parameter_goes_with_its_place_in_the_comment() {
+    fn removing_a_parameter_also_removes_it_from_the_comment() {
         let text =
             "import triton\n\n# warpsmith: signature x=*fp32 n=i32 B=64\n@triton.jit\ndef k(x, n, B):\n    y = x + B\n";
         let smaller = without(&KernelProgram::new(text, "k"), "n").unwrap().text;
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn statements_and_arguments_can_go() {
+    fn statements_and_keyword_arguments_are_removable() {
         let text = "import triton\n\n@triton.jit\ndef k(x):\n    a = f(x, b=1)\n    if a:\n        c = 2\n";
         let program = KernelProgram::new(text, "k");
         let texts: Vec<&str> = removable(&program).iter().map(|(span, _)| &text[span.start..span.end]).collect();

@@ -1,4 +1,4 @@
-//! What the store holds for learning: so much of it as is compared, however much there is.
+//! The parts of a store that learning compares, with limits for large stores.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -12,19 +12,20 @@ use super::oracle::{Failing, Oracle};
 use super::parsed_files::Parsed;
 use super::program::KernelProgram;
 
-/// So many of the most frequent signatures are looked at.
+/// The maximum number of signatures that are examined, the most frequent ones.
 const SIGNATURES: usize = 500;
-/// Of each of them so many failures, the newest.
+/// The maximum number of failures of each signature, the newest ones.
 const EACH: usize = 20;
-/// At once so many signatures are learned from; the others have their turn the next time.
+/// The maximum number of signatures that are learned from at once; the others are left for the next time.
 const AT_ONCE: usize = 20;
-/// So many kernels that compile are compared at each step, the newest; a rule must let all of them pass in the end.
+/// The maximum number of compiling kernels that are compared at each step, the newest ones; in the end, a rule must
+/// flag none of all kernels.
 const SOUND: usize = 2_000;
 
-/// The failures of a release, not more than are compared.
+/// The failures of a release, up to the limits.
 ///
 /// # Errors
-/// What SQLite says.
+/// Returns an error when SQLite fails.
 pub(crate) fn failures(store: &Store, release: &str) -> Result<Vec<CompileFailure>, StoreError> {
     let mut found = Vec::new();
     for (signature, _) in store.failure_signatures()?.into_iter().take(SIGNATURES) {
@@ -34,10 +35,10 @@ pub(crate) fn failures(store: &Store, release: &str) -> Result<Vec<CompileFailur
     Ok(found)
 }
 
-/// The kernels of a release that compile, not more than are compared at each step.
+/// The kernels of a release that compile, up to the limit for one step.
 ///
 /// # Errors
-/// What SQLite says.
+/// Returns an error when SQLite fails.
 pub(crate) fn sound(store: &Store, release: &str) -> Result<Vec<Parsed>, StoreError> {
     let mut found = Vec::new();
     store.each_accepted(&mut |kernel| {
@@ -48,20 +49,20 @@ pub(crate) fn sound(store: &Store, release: &str) -> Result<Vec<Parsed>, StoreEr
     Ok(found)
 }
 
-/// What there is to learn from.
+/// The failures to learn from.
 pub(crate) struct UnexplainedFailures {
-    /// The failures, of some signatures.
+    /// The failures of the chosen signatures.
     pub(crate) failures: Vec<CompileFailure>,
-    /// These signatures, with how many failures are compared of each.
+    /// The chosen signatures, with the number of failures of each.
     pub(crate) signatures: Vec<(String, u64)>,
-    /// How many signatures have their turn the next time.
+    /// The number of signatures that are left for the next time.
     pub(crate) left: usize,
-    /// How many failures a proven rule flags.
+    /// The number of failures that a proven rule flags.
     pub(crate) known: usize,
 }
 
-/// The failures that no proven rule flags, of the signatures of which there are most; those that were looked at before, when there were as
-/// many, come last.
+/// The failures that no proven rule flags, for the most frequent signatures. Signatures that were examined before, when
+/// they had as many failures, come last.
 pub(crate) fn unexplained(
     oracle: &Oracle,
     memory: &LearnedRules,
@@ -83,13 +84,13 @@ pub(crate) fn unexplained(
     UnexplainedFailures { failures, signatures, left, known }
 }
 
-/// What the store calls a signature.
+/// The text of a signature in the store.
 pub(crate) fn named(signature: &ErrorSignature) -> String {
     format!("{}: {}", signature.kind, signature.template)
 }
 
-/// Whose turn it is, the largest first, and how many new ones have theirs the next time: those of which there are no more than when they
-/// were looked at come last.
+/// The groups to examine now, the largest first, and the number of new ones that are left for the next time. Groups
+/// that have not grown since they were examined come last.
 fn turns<T>(
     groups: Vec<(String, T)>,
     looked_at: &HashMap<String, u64>,
@@ -105,10 +106,10 @@ fn turns<T>(
     (new.into_iter().chain(old).take(count).collect(), left)
 }
 
-/// The rules that flag none of all the kernels that compile.
+/// The rules that flag none of the kernels that compile.
 ///
 /// # Errors
-/// What SQLite says.
+/// Returns an error when SQLite fails.
 pub(crate) fn undisproved(
     store: &Store,
     release: &str,
@@ -148,7 +149,7 @@ mod tests {
     use rules::learned::TritonError;
 
     #[test]
-    fn of_many_failures_the_newest_of_each_signature_are_compared() {
+    fn only_the_newest_failures_of_each_signature_are_compared() {
         let folder = tempfile::tempdir().unwrap();
         let mut store = Store::of_user(folder.path()).unwrap();
         let failure = |number: usize, message: &str| RefusedKernel {
@@ -169,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_looked_at_comes_last_unless_there_is_more_of_it() {
+    fn examined_groups_come_last_unless_they_have_grown() {
         let groups = |counts: &[(&str, u64)]| -> Vec<(String, u64)> {
             counts.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect()
         };

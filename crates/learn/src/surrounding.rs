@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_flagged_stands_in_place_of_its_statement_and_ends_the_kernel() {
+    fn an_isolated_value_replaces_its_statement_and_ends_the_kernel() {
         let texts = by_itself("2 ** 70");
         for (text, line) in texts.iter().zip(["by_itself = 2 ** 70", "tl.static_assert((2 ** 70) == (2 ** 70))"]) {
             assert!(text.ends_with(&format!("    if n > 1:\n        {line}\n\n\ndef later():\n    pass\n")), "{text}");
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_value_cannot_stand_alone() {
+    fn nodes_without_a_value_cannot_be_isolated() {
         assert_eq!(by_itself("y = x + f(2 ** 70)"), [""; 0]);
         // The names of a called function and of an assignment target.
         assert_eq!(by_itself("f"), [""; 0]);
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn around_an_argument_is_the_call() {
+    fn the_surrounding_of_an_argument_is_its_call() {
         let parsed = Parsed::new(TEXT);
         let at = TEXT.rfind("2 ** 70").unwrap();
         let node = parsed.source.node_at(Span::new(at, at + 7)).unwrap();

@@ -189,7 +189,7 @@ pub fn learn_from(python: &Path, suspects: &[Suspect], origin: &str, settings: &
         return;
     }
     match keep_refused(python, suspects, origin, &state_folder()) {
-        Ok(count) => tracing::info!(count, origin, "kernels that Triton refuses are kept to learn from"),
-        Err(error) => tracing::warn!(%error, origin, "nothing is learned from what failed"),
+        Ok(count) => tracing::info!(count, origin, "kernels that Triton refuses were stored"),
+        Err(error) => tracing::warn!(%error, origin, "kernels that Triton refuses cannot be stored"),
     }
 }

@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn each_kernel_can_be_asked_about_and_no_rule_complains() {
+    fn synthetic_kernels_have_a_request_and_no_findings() {
         for task in tasks(FAMILIES.len() * 2, 7) {
             let text = &task.program.text;
             assert!(task.program.request(false).is_some(), "{}: {text}", task.family);

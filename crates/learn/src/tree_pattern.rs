@@ -69,8 +69,8 @@ impl TreePattern {
         all.into_iter()
     }
 
-    /// The remaining steps in the order in which they are tried: first texts and names, then structure, then what is
-    /// known about values.
+    /// The remaining steps in the order in which they are tried: first texts and names, then structure, then conditions
+    /// on values.
     pub(crate) fn steps(&self) -> Vec<Generalization> {
         let mut steps = Vec::new();
         for at in self.present() {

@@ -330,12 +330,12 @@ const KINDS: &[&str] = &[
     "descriptor",
 ];
 const TYPES: &[&str] = &["fp16", "bf16", "fp32", "fp64", "i32", "i64", "i1"];
-/// What says by itself that something is wrong.
+/// The predicates that by themselves indicate a mistake.
 pub(crate) const STRONG: &[&str] =
     &["unknown-member", "undefined", "python-builtin", "plain-global", "too-many-arguments", "missing-argument"];
 const GLOBALS: &[&str] = &["assigned", "function", "class", "import", "kernel"];
 
-/// Whether the text of such a leaf tells something.
+/// Whether the text of such a leaf is informative.
 fn is_telling(kind: &str) -> bool {
     matches!(kind, "identifier" | "integer" | "float" | "string" | "true" | "false" | "none" | "argument_list")
 }

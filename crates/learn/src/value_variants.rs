@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_stands_in_a_line_before_the_statement() {
+    fn a_substitute_is_assigned_in_the_line_before() {
         let (texts, _) = texts();
         assert!(
             texts[0]
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fails_in_that_line_is_told_apart() {
+    fn an_error_in_the_inserted_line_is_recognized() {
         let (texts, at) = texts();
         let value = texts[0].find("(x).to").unwrap_or_default();
         assert!(is_of_form(&texts[0], Some(Span::new(value, value + 1))));

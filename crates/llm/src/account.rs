@@ -208,7 +208,7 @@ impl Reservation<'_> {
         drop(run);
         self.account.settled.notify_all();
         if let Err(error) = settled {
-            tracing::warn!(%error, "what a request to a model has cost is not kept");
+            tracing::warn!(%error, "the cost of a model request cannot be stored");
         }
     }
 }

@@ -131,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_system_text_stands_by_itself() {
+    fn anthropic_requests_have_a_separate_system_prompt() {
         let anthropic = Anthropic::new("https://api.anthropic.com/v1/", "m", None).unwrap();
         assert_eq!(anthropic.address(), "https://api.anthropic.com/v1/messages");
         let request =
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn kept_tokens_are_part_of_what_was_sent() {
+    fn cached_tokens_count_as_input_tokens() {
         let mut partial = Partial::default();
         count(
             &json!({"input_tokens": 5, "cache_read_input_tokens": 70, "cache_creation_input_tokens": 20}),

@@ -211,7 +211,7 @@ impl Http {
     async fn refusal(&self, response: Response) -> (Failure, ProviderError) {
         let status = response.status().as_u16();
         let after = retry::asked(response.headers(), SystemTime::now());
-        // The error text is worth only a short wait.
+        // A longer wait for the error text would not help the user.
         let read = tokio::time::timeout(Duration::from_millis(500), beginning(response, LONGEST_COMPLAINT));
         let body = read.await.unwrap_or_default();
         let complaint = ProviderError::read(&String::from_utf8_lossy(&body));
@@ -254,7 +254,7 @@ impl Http {
         }
     }
 
-    /// A failure whose text comes from the provider, with the key removed.
+    /// The failure with the provider's text, from which the key is removed.
     fn told(&self, mut failure: Failure) -> Failure {
         if let ModelError::Garbage(text) | ModelError::Failed(text) | ModelError::Broken(text) = &mut failure.error {
             *text = self.redacted(text);

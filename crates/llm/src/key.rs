@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_lose_the_key_and_parts_of_it() {
+    fn the_key_and_its_parts_are_redacted() {
         let key = key();
         assert_eq!(key.redact(&format!("bad key {PLANTED}!")), "bad key [key]!");
         assert_eq!(key.redact("Incorrect API key: sk-plant****cdef é"), "Incorrect API key: [key]****cdef é");
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn pieces_lose_the_key_wherever_they_are_cut() {
+    fn a_key_is_redacted_across_stream_pieces() {
         let key = key();
         let text = format!("a sk-plan {PLANTED}é sk-");
         for cut in (0..=text.len()).filter(|cut| text.is_char_boundary(*cut)) {
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn words_that_stand_in_for_a_key_are_no_secret() {
+    fn placeholder_keys_are_not_redacted() {
         let key = ApiKey::new("EMPTY".to_owned()).unwrap();
         assert_eq!(key.redact("the key EMPTY is wrong"), "the key EMPTY is wrong");
         let key = ApiKey::new("token-abc123".to_owned());

@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_has_no_more_than_it_may() {
+    fn one_line_limits_the_length_and_removes_controls() {
         assert_eq!(one_line(" a\n\tb  c\u{202e}d ", 20), "a b cd");
         assert_eq!(one_line("one two three", 7), "one two…".chars().take(7).collect::<String>() + "…");
         assert_eq!(one_line("\u{1b}[31mred", 20), "[31mred");

@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn bodies_are_what_servers_understand() {
+    fn openai_bodies_have_the_expected_fields() {
         let local = OpenAi::new("http://localhost:11434/v1/", "m");
         assert_eq!(local.address(), "http://localhost:11434/v1/chat/completions");
         let expected = json!({
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn azure_has_deployments_and_a_head_of_its_own() {
+    fn azure_requests_use_the_deployment_path_and_api_key_header() {
         let azure = OpenAi::azure("https://r.openai.azure.com/openai/", "gpt 5/x", None);
         let expected =
             "https://r.openai.azure.com/openai/deployments/gpt%205%2Fx/chat/completions?api-version=2024-10-21";

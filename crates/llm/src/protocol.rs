@@ -172,7 +172,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn complaints_are_read_however_they_are_written() {
+    fn error_messages_of_all_formats_are_parsed() {
         let message = |body: &str| ProviderError::read(body).message;
         assert_eq!(message(r#"{"error":{"message":"no\u001b[31m such\nmodel","type":"x"}}"#), "no [31m such model");
         assert_eq!(message(r#"{"error":"model not found"}"#), "model not found");
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_model_does_not_understand_is_left_out_once() {
+    fn each_rejected_field_is_dropped_once() {
         let complaint = |body: &str| ProviderError::read(body);
         let first = Dialect::default();
         let about = complaint(r#"{"error":{"message":"Unsupported value","param":"temperature"}}"#);
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn this_machine_has_several_names() {
+    fn loopback_addresses_are_recognized() {
         for (address, expected) in [
             ("http://localhost:11434/v1", true),
             ("http://127.0.0.2/v1", true),
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_may_end_in_anything() {
+    fn paths_are_appended_to_any_base_address() {
         assert_eq!(below("http://a/v1/", "chat/completions"), "http://a/v1/chat/completions");
         assert_eq!(below("http://a/v1?tenant=7", "models"), "http://a/v1/models?tenant=7");
     }

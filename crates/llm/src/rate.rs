@@ -94,7 +94,7 @@ impl RateLimiter {
         }
         let first = state.gone.front()?;
         let spent = state.gone.iter().fold(tokens, |sum, gone| sum.saturating_add(gone.tokens));
-        // A request larger than the limit passes alone; otherwise it would wait for ever.
+        // A request larger than the limit passes when it is alone; otherwise it would wait forever.
         let is_full = (self.requests != 0 && state.gone.len() as u64 >= self.requests)
             || (self.tokens != 0 && spent > self.tokens);
         is_full.then(|| (first.at + WINDOW).saturating_duration_since(now))
@@ -153,13 +153,13 @@ mod tests {
     }
 
     #[test]
-    fn so_many_requests_go_in_a_minute() {
+    fn requests_per_minute_are_limited() {
         let requests = [(0, 1), (10, 1), (20, 1), (59, 1), (60, 1), (61, 1), (70, 1)];
         assert_eq!(tried(&gate(9, 2, 0), &requests), [None, None, Some(40), Some(1), None, Some(9), None]);
     }
 
     #[test]
-    fn so_many_tokens_go_in_a_minute() {
+    fn tokens_per_minute_are_limited() {
         // The last but one is larger than the limit: it goes when it is alone.
         let requests = [(0, 90), (1, 20), (2, 10), (60, 91), (62, 91), (100, 1000), (122, 1000), (123, 1)];
         let expected = [None, Some(59), None, Some(2), None, Some(22), None, Some(59)];
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn tokens_are_those_that_it_took() {
+    fn the_token_limit_counts_actual_usage() {
         let gate = gate(9, 0, 100);
         gate.pass(90, &()).unwrap().took(10);
         assert_eq!(tried(&gate, &[(0, 90)]), [None]);
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn so_many_are_under_way() {
+    fn concurrent_requests_are_limited() {
         let gate = gate(2, 0, 0);
         let (flying, most) = (AtomicUsize::new(0), AtomicUsize::new(0));
         std::thread::scope(|scope| {
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn a_provider_that_wants_to_be_left_alone_is() {
+    fn no_request_passes_while_the_provider_asks_to_wait() {
         let gate = gate(9, 0, 0);
         gate.close_for(Duration::from_secs(40));
         gate.close_for(Duration::from_millis(1));
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_has_to_wait_goes_afterwards() {
+    fn a_waiting_request_passes_after_the_wait() {
         let gate = gate(9, 0, 0);
         let start = Instant::now();
         gate.close_for(Duration::from_millis(100));

@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn what_providers_ask_for_is_read() {
+    fn retry_after_headers_are_parsed() {
         let now = httpdate::parse_http_date("Thu, 26 Nov 2026 10:00:00 GMT").unwrap();
         let seconds = |name, value| asked(&headers(name, value), now).map(|asked| asked.as_secs_f64());
         assert_eq!(seconds("retry-after", "7"), Some(7.0));

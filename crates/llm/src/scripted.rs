@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_gets_the_first_reply_that_is_left_and_fits() {
+    fn a_scripted_request_gets_the_first_unused_matching_reply() {
         let script = script(
             "[[reply]]\nwhen = 'softmax'\ntext = 'a\nb'\ninput = 3\noutput = 1\n[[reply]]\ntext = 'any'\nagain = true\n"
                 .replace("'a\nb'", "\"a\\nb\"")
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_used_is_told_with_its_place() {
+    fn errors_in_a_script_have_their_position() {
         let error = script("[[reply]]\ntxt = 'a'").unwrap_err().to_string();
         assert!(error.contains("line 2") && error.contains("unknown field `txt`"), "{error}");
         let empty = script("").unwrap();

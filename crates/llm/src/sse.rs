@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_utf8_is_replaced() {
+    fn invalid_utf8_in_events_is_replaced() {
         assert_eq!(events(&[b"data: \xff\n\n"]), [(String::new(), "\u{fffd}".to_owned())]);
     }
 }

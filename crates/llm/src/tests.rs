@@ -22,7 +22,7 @@ use server::{Act, Server, answer, chunk, end, piece, stream};
 
 const KEY: &str = "sk-planted-5c0ffee5deadbeef42";
 
-/// How a provider says things.
+/// The protocol in which a fake provider answers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Speech(Provider);
 
@@ -107,7 +107,7 @@ impl Speech {
     }
 }
 
-/// A model with a store of its own.
+/// A model with a store for its costs.
 struct Bench {
     client: ModelClient,
     account: Arc<Account>,
@@ -132,7 +132,7 @@ fn question() -> ModelRequest {
     ModelRequest::of("be brief", "how are you?")
 }
 
-/// Takes down what comes, and gives up after a while.
+/// Records the pieces of a reply, and cancels after a while.
 #[derive(Default)]
 struct Notes {
     deltas: Vec<String>,

@@ -159,7 +159,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn grids_are_numbers_made_of_arguments() {
+    fn grid_expressions_evaluate_over_arguments() {
         let of = |name: &str| match name {
             "n" => Some(4097),
             "BLOCK" => Some(1024),

@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn frames_survive_the_pipe_and_strangers_are_refused() {
+    fn frames_round_trip_and_foreign_data_is_rejected() {
         let mut pipe = Vec::new();
         let sent = ForkerReply::Unfit { reason: "no torch 😀".to_owned() };
         write_frame(&mut pipe, &sent).unwrap();

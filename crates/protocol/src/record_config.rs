@@ -1,4 +1,4 @@
-//! What the recorder is told to record.
+//! The configuration of the recorder.
 
 use std::path::PathBuf;
 

@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn other_sizes_keep_what_is_dense_dense_and_gaps_gaps() {
+    fn resized_tensors_keep_dense_strides_and_gaps() {
         for (shape, stride, to, expected) in [
             (vec![8, 100], vec![100, 1], (100, 97), (vec![8, 97], vec![97, 1])),
             (vec![100, 8], vec![1, 100], (100, 97), (vec![97, 8], vec![1, 97])),
@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn layouts_change_what_may_change() {
+    fn layout_variants_change_strides_as_named() {
         let x = tensor(0, 0, &[4, 6], &[6, 1], 0);
         let with = |layout| Inputs { layout, ..Inputs::default() };
         let one = |workload: &Workload, layout| placed(workload, &with(layout)).remove(0);

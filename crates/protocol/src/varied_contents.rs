@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn contents_vary_within_what_was_recorded() {
+    fn varied_contents_stay_within_recorded_values() {
         let floats = |values: &[f64]| TensorContents::Floats(values.to_vec());
         let specs = [
             tensor(&[2, 3], "float32", floats(&[0.5, 0.2, 0.3, 0.1, 0.8, 0.1])),
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn indices_that_stand_alone_vary() {
+    fn independent_indices_are_permuted() {
         let indices = tensor(&[4], "int64", TensorContents::Integers(vec![7, 2, 9, 4]));
         let ascending = tensor(&[3], "int32", TensorContents::Integers(vec![0, 2, 4]));
         let one = varied(std::slice::from_ref(&indices), FloatContents::Recorded);

@@ -425,7 +425,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_that_json_lacks_survive() {
+    fn infinities_and_nan_survive_json() {
         let values = ArgumentValue::Tuple(vec![
             ArgumentValue::Float(f64::NEG_INFINITY),
             ArgumentValue::Complex(vec![1.5, f64::INFINITY]),
@@ -441,7 +441,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_run_again_says_why() {
+    fn workloads_that_cannot_be_repeated_name_the_obstacle() {
         let of = |value| Workload { entry: "f".to_owned(), args: vec![value], ..Workload::default() }.obstacle();
         assert_eq!(of(ArgumentValue::Int(1)), None);
         let opaque = ArgumentValue::Dict(vec![(

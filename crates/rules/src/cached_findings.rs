@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn findings_that_tell_of_more_are_found_anew() {
+    fn findings_that_read_other_text_are_computed_again() {
         let line = |context: &RuleContext<'_>, kernel: &Kernel| (kernel.span, context.line_of(kernel.span).to_string());
         assert_eq!(looks_after(12, "    return\n", line), 0);
         assert_eq!(looks_after(4, "\n", line), 1);

@@ -1,4 +1,4 @@
-//! What a rule sees: a file with its model, and the analyses of its kernels.
+//! The input of a rule: a file with its model, and the analyses of its kernels.
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::path::Path;

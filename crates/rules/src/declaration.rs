@@ -22,7 +22,7 @@ pub struct Declaration {
     /// How editors draw the findings beyond their severity.
     pub tags: &'static [Tag],
     /// Markdown: `## What it does`, `## Why is this bad?`, `## Bad` and `## Good` with Python blocks, further headings
-    /// as needed (`## Fix`, `## Sources`). The blocks are the rule's tests: under a flagged line of a bad block stands a
+    /// as needed (`## Fix`, `## Sources`). The blocks are the rule's tests: under a flagged line of a bad block is a
     /// comment `# ^^^` whose carets mark the span; good blocks are clean under every rule.
     pub doc: &'static str,
 }

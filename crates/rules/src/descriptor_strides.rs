@@ -274,7 +274,7 @@ mod tests {
     const MADE: &str = "d = tl.make_tensor_descriptor(x, [n, m], [m, 1], [16, 16])";
 
     #[test]
-    fn strides_in_kernels() {
+    fn misaligned_strides_in_kernels_are_flagged() {
         let by_constant = MADE.replace("[m, 1]", "(S * 2 + 1, 1)");
         assert_eq!(found(&by_constant, "k[(1,)](x, n, n, S=8)"), 1);
         assert_eq!(found(&MADE.replace("[m, 1]", "[17, 1]"), "pass"), 1);
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn strides_on_the_host() {
+    fn misaligned_strides_on_the_host_are_flagged() {
         let of = |made: &str| {
             found(MADE, &format!("y = torch.empty(64, 20, dtype=torch.float16)\nd = {made}\nk[(1,)](d, n, n, S=8)"))
         };

@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wide_or_no_total_is_silent() {
+    fn wide_accumulators_and_other_assignments_are_not_flagged() {
         for dtype in ["tl.float32", "tl.int32", "D", "x.dtype.element_ty"] {
             assert_eq!(
                 found(&format!("acc = tl.zeros((16, 16), {dtype})\nfor i in range(n):\n    acc += x")),

@@ -146,7 +146,7 @@ mod tests {
     use model::syntax::Source;
 
     #[test]
-    fn a_name_that_stands_for_itself_is_no_number() {
+    fn a_self_referential_grid_has_no_value() {
         let text = "import triton\n@triton.jit\ndef k(x):\n    pass\ndef run(x):\n    n = n + 1\n    k[n](x)\n    m = m\n    k[m](x)\n";
         let source = Source::parse(text);
         let module = Module::build(&source);

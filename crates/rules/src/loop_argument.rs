@@ -263,7 +263,7 @@ fn is_in_address<'a>(context: &RuleContext<'a>, kernel: &'a Kernel, name: &str) 
 mod tests {
     use super::super::tests::messages;
 
-    /// What is found in a kernel with this head whose parameter `i` is launched so in a loop.
+    /// The findings in a kernel with this head whose parameter `i` is passed so in a loop.
     fn found(head: &str, body: &str, of: &str, launch: &str) -> Vec<String> {
         let text = format!(
             "import triton\nimport triton.language as tl\n\n{head}\n    o = tl.arange(0, 64)\n    tl.store(x + o, {body}, mask=o < n)\n\ndef run(x, n, m):\n    \
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn counters_are_found() {
+    fn loop_counters_passed_to_launches_are_flagged() {
         let messages = found(PLAIN, "o + i", "i in range(m)", LAUNCH);
         assert!(messages.len() == 1 && messages[0].contains("1, multiples of 16 and other numbers"), "{messages:?}");
         let messages = found(PLAIN, "o + i", "i in range(2)", LAUNCH);
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn one_variant_is_silent() {
+    fn loops_that_need_a_single_variant_are_not_flagged() {
         assert_eq!(count(PLAIN, "o + i", "i in range(0, m, 64)", LAUNCH), 0);
         assert_eq!(count(PLAIN, "o + i", "i in range(m)", "k[(1,)](x, i * 32, n)"), 0);
         assert_eq!(count(PLAIN, "o + i", "i in range(2, 9)", LAUNCH), 0);

@@ -266,7 +266,7 @@ mod tests {
     use model::kernel::{Module, RecordedArgument};
     use model::syntax::Source;
 
-    /// What is found in the launch that `host` makes of a copy of rows.
+    /// The findings in the launch that `host` makes of a kernel that copies rows.
     fn found(host: &str) -> Vec<String> {
         let text = format!(
             "import torch\nimport triton\nimport triton.language as tl\n\n@triton.jit\ndef rows(x, m, n, stride, BM: tl.constexpr, BN: \
@@ -285,7 +285,7 @@ mod tests {
         "m, n = x.shape\nrows[(triton.cdiv(m, 64), triton.cdiv(n, 64))](x, m, n, x.stride(0), BM=64, BN=64)";
 
     #[test]
-    fn the_largest_row_inside_the_mask_decides() {
+    fn overflow_is_checked_at_the_largest_offset_inside_the_mask() {
         let of = |side: u32| found(&format!("x = torch.empty(({side}, {side}), device='cuda')\n{LAUNCH}"));
         // 46340² is below 2³¹, and the last tile of rows reaches beyond it only outside the mask.
         assert_eq!(of(46340), [""; 0]);
@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_recorded_counts_for_a_kernel_with_the_same_parameters() {
+    fn recorded_launches_apply_to_kernels_with_the_same_parameters() {
         let text = "import triton\nimport triton.language as tl\n\n@triton.jit\ndef rows(x, stride, n, B: tl.constexpr):\n    \
             at = tl.program_id(0) * stride + tl.arange(0, B)\n    tl.store(x + at, 1.0, mask=tl.arange(0, B) < n)\n";
         let of = |text: &str, grid: i128, names: [&str; 4]| {
@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_sizes_are_silent() {
+    fn unknown_sizes_are_not_flagged() {
         assert_eq!(found(&format!("x = given()\n{LAUNCH}")), [""; 0]);
         assert_eq!(found(&format!("x = torch.empty((50000, given()), device='cuda')\n{LAUNCH}")), [""; 0]);
         let grid = "x = torch.empty((50000, 50000))\nrows[grid](x, 50000, 50000, x.stride(0), BM=64, BN=64)";

@@ -96,7 +96,7 @@ mod tests {
     const TUNED: &str = "@triton.autotune([triton.Config({'B': 64}), triton.Config({'B': 128})], key=['n'])\n";
     const KERNEL: &str = "@triton.jit\ndef k(x, n, B: tl.constexpr):\n    tl.store(x + tl.arange(0, B), 0)\n";
 
-    /// The places and messages of what is found when the kernel takes this much shared memory in each of its ways.
+    /// The places and messages of findings when the kernel uses this much shared memory in each of its variants.
     fn found(text: &str, rows: &[(Option<usize>, u32, LaunchCertainty)]) -> Vec<(String, String)> {
         let text = format!("{HEAD}{text}\n\ndef run(x, n):\n    k[(1,)](x, n)\n");
         let source = Source::parse(text.as_str());
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_comprehension_the_call_is_marked_once() {
+    fn configurations_of_a_comprehension_are_flagged_once_at_the_call() {
         let tuned = "@triton.autotune([triton.Config({'B': b}) for b in [1, 2, 3]], key=['n'])\n";
         let rows = [1024, MUCH, MUCH + 1].map(|shared| (Some(0), shared, LaunchCertainty::Certain));
         let found = found(&format!("{tuned}{KERNEL}"), &rows);
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_guessed_proves_nothing() {
+    fn guessed_variants_are_not_flagged() {
         for certainty in [LaunchCertainty::Guessed, LaunchCertainty::Possible] {
             assert_eq!(found(KERNEL, &[(None, MUCH, certainty)]), []);
             assert_eq!(found(&format!("{TUNED}{KERNEL}"), &[(Some(1), MUCH, certainty)]), []);

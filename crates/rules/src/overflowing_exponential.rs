@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_bounded_or_another_quotient_is_silent() {
+    fn bounded_exponentials_and_other_quotients_are_not_flagged() {
         for body in [
             "e = tl.exp(v - tl.max(v))\ns = e / tl.sum(e)",
             "v2 = v - tl.max(v)\ne = tl.exp(v2)\ns = e / tl.sum(e)",

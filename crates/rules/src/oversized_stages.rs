@@ -137,7 +137,7 @@ mod tests {
 
     const LOADS: &str = "a = tl.load(x + m[:, None] * K + (start + k)[None, :])\nb = tl.load(y + (start + k)[:, None] * 64 + n[None, :])";
 
-    /// What is found in a product of tiles of 64x256 and 256x64 elements of these types, with this loop.
+    /// The findings in a product of tiles of 64x256 and 256x64 elements of these types, with this loop.
     fn found(signature: &str, head: &str, body: &str, options: &str) -> Vec<String> {
         let body: String = body.lines().map(|line| format!("        {line}\n")).collect();
         let text = format!(
@@ -157,7 +157,7 @@ mod tests {
     const RANGE: &str = "range(0, K, BK)";
 
     #[test]
-    fn tiles_times_stages_are_counted() {
+    fn shared_memory_is_tile_bytes_times_stages() {
         let product = format!("{LOADS}\nacc = tl.dot(a, b, acc)");
         let messages = found(HALF, RANGE, &product, ", num_stages=5");
         assert!(
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_not_be_staged_is_silent() {
+    fn loops_that_may_not_be_pipelined_are_not_flagged() {
         let product = format!("{LOADS}\nacc = tl.dot(a, b, acc)");
         let five = ", num_stages=5";
         assert_eq!(count("z=*fp32", RANGE, &product, ", num_stages=50"), 0, "nobody knows the type");

@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mask_that_has_changed_since_the_load_is_not_used_to_mend() {
+    fn the_fix_uses_the_mask_only_if_it_is_unchanged_since_the_load() {
         assert!(has_fix(""));
         assert!(!has_fix("    mask &= cols > 0\n"));
         assert!(!has_fix("    mask = cols > 0\n"));

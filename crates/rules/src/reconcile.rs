@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_counted_is_not_estimated() {
+    fn measured_shared_memory_replaces_the_estimate() {
         let tuned = include_str!("out_of_resources.md").split("```").nth(1).unwrap().strip_prefix("python\n").unwrap();
         let tuned = format!("{tuned}\n\ndef run(x, y, z):\n    product[(1,)](x, y, z, 4096)\n");
         let of_config = |shared| about_memory(&tuned, Some(1), shared);
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn triton_has_the_last_word() {
+    fn tritons_verdict_overrides_findings_on_compiled_code() {
         assert_eq!(found(|_| None), ["L002"]);
         let compiled = |of: Span| Some(FrontEndOutcome::Accepted { compiled: vec![of], types: Vec::new() });
         assert_eq!(found(|span| compiled(span("tl.float32(x)"))), [""; 0]);

@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_be_long_enough_is_silent() {
+    fn tensors_that_may_be_long_enough_are_not_flagged() {
         for host in [
             "n = x.numel()\ny = torch.empty(x.shape[0])",
             "n = x.numel()\ny = torch.empty_like(x)",

@@ -148,7 +148,7 @@ fn documentation_has_the_required_headings() {
 
 #[test]
 fn bad_examples_are_found_exactly_where_marked() {
-    // What Triton says is tested with Triton, in tests/compiler.rs.
+    // Triton's own behaviour is tested with Triton, in tests/compiler.rs.
     for rule in all().iter().filter(|rule| rule.declaration.family() != RuleFamily::Compiler) {
         let code = rule.declaration.code;
         for block in blocks(rule.declaration.doc, "Bad") {
@@ -180,7 +180,7 @@ fn good_examples_are_clean_under_every_rule() {
 }
 
 #[test]
-fn fixes_mend_what_they_are_offered_for() {
+fn each_fix_removes_its_finding() {
     for rule in all() {
         let Declaration { code, doc, fixable, .. } = rule.declaration;
         let mut fixes = 0;
@@ -226,8 +226,8 @@ def k(x, n):
         continue
 ";
 
-/// What is left of the one finding in [`CONTINUES`] when `comment` is put at the end of its line, `above` above it and
-/// `first` at the top of the file.
+/// The remains of the single finding in [`CONTINUES`] when `comment` is put at the end of its line, `above` above it
+/// and `first` at the top of the file.
 fn left(first: &str, above: &str, comment: &str) -> usize {
     let text =
         format!("{first}{}", CONTINUES.replace("        continue", &format!("{above}        continue{comment}")));
@@ -236,7 +236,7 @@ fn left(first: &str, above: &str, comment: &str) -> usize {
 }
 
 #[test]
-fn a_comment_suppresses_at_the_end_of_the_line_and_on_the_line_above() {
+fn suppressions_work_at_the_line_end_and_on_the_line_above() {
     assert_eq!(left("", "", ""), 1);
     for comment in [
         "# warpsmith: ignore",
@@ -257,7 +257,7 @@ fn a_comment_suppresses_at_the_end_of_the_line_and_on_the_line_above() {
 }
 
 #[test]
-fn other_codes_other_lines_and_other_words_suppress_nothing() {
+fn suppressions_ignore_other_codes_lines_and_words() {
     for comment in [
         "# warpsmith: ignore[L00]",
         "# warpsmith: ignore[L004]",
@@ -277,7 +277,7 @@ fn other_codes_other_lines_and_other_words_suppress_nothing() {
 }
 
 #[test]
-fn a_comment_behind_a_carriage_return_stands_on_its_own_line() {
+fn a_suppression_after_a_carriage_return_is_on_its_own_line() {
     assert_eq!(left("", "        # why\r# warpsmith: ignore\n", ""), 0);
 }
 
@@ -312,7 +312,7 @@ fn a_comment_covers_a_finding_of_several_lines_at_either_end() {
     assert_eq!(file("", "  # warpsmith: ignore[L002]", ""), 1);
 }
 
-/// M003: a mask of rows and columns is not what an access along the columns alone lacks.
+/// M003: a mask of rows and columns does not show that an access along the columns alone lacks one.
 #[test]
 fn an_access_along_one_axis_does_not_lack_a_mask_of_two() {
     let found = |loaded: &str| {
@@ -354,7 +354,7 @@ fn selections_take_codes_prefixes_and_names() {
 }
 
 #[test]
-fn selections_name_what_they_do_not_know() {
+fn selections_report_unknown_entries() {
     let selection = Selection {
         select: ["L", "s", "all", "L9", "break-or-continue"].map(str::to_owned).into(),
         ignore: ["", "nonsense", "M001", "X"].map(str::to_owned).into(),

@@ -231,7 +231,7 @@ mod tests {
     const ROW: &str = "k[(y.shape[0],)](y, y.stride(0), y.shape[1])";
 
     #[test]
-    fn tiles_that_differ_are_found() {
+    fn configurations_that_write_different_ranges_are_flagged() {
         let row = "i = tl.arange(0, A)\ntl.store(y + tl.program_id(0) * stride + i, 0.0, mask=i < n)";
         assert_eq!(found(TWO, row, ROW), 1);
         assert_eq!(found(TWO, "tl.store(y + tl.program_id(0) * stride + tl.arange(0, A), 0.0)", ROW), 1);
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn tiles_that_cover_all_are_silent() {
+    fn configurations_that_cover_the_row_are_not_flagged() {
         let row = "i = tl.arange(0, A)\ntl.store(y + tl.program_id(0) * stride + i, 0.0, mask=i < n)";
         let one = "configs=[triton.Config({'A': 64, 'B': 64}), triton.Config({'A': 64, 'B': 64}, num_warps=2)]";
         assert_eq!(found(one, row, ROW), 0);
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn the_grid_must_count_what_a_program_writes() {
+    fn the_grid_must_use_the_tile_that_programs_write() {
         let tiles = "i = tl.program_id(0) * A + tl.arange(0, A)\ntl.store(y + i, 0.0, mask=i < n)";
         let by = |name: &str| format!("n = y.numel(); k[lambda meta: (triton.cdiv(n, meta['{name}']),)](y, 1, n)");
         assert_eq!(found(TWO, tiles, &by("B")), 1);

@@ -135,7 +135,7 @@ fn report(context: &RuleContext<'_>, kernel: &Kernel, cast: &Cast<'_>) -> Diagno
 mod tests {
     use super::super::tests::messages;
 
-    /// What is found in a kernel with these decorators and parameters, launched so.
+    /// The findings in a kernel with these decorators and parameters, launched so.
     fn found(decorators: &str, params: &str, body: &str, launch: &str) -> usize {
         let text = format!(
             "import triton\nimport triton.language as tl\n\n{decorators}\ndef k({params}):\n    {body}\n    tl.store(x, s)\n\n\ndef run(x, n):\n    {launch}\n"
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_never_one_or_never_cast_is_silent() {
+    fn integers_that_are_never_one_or_never_cast_are_not_flagged() {
         let (jit, cast, launch) = ("@triton.jit", "s = n.to(tl.int64)", "k[(1,)](x, n)");
         assert_eq!(found(jit, "x, n: tl.constexpr", cast, launch), 0);
         assert_eq!(found(jit, "x, n: int", cast, launch), 0);

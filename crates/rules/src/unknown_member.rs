@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn says_in_which_versions_a_name_is() {
+    fn the_message_names_the_versions_with_the_member() {
         let new = kernel("d = tl.make_tensor_descriptor(x, [8], [1], [8])");
         let old = kernel("x = tl.advance(x, [0])");
         assert_eq!(
@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn parameters_are_looked_at_too() {
+    fn annotations_and_defaults_are_checked_too() {
         let text = "import triton\nimport triton.language as tl\n@triton.jit\ndef k(x, n: tl.constexprr, t=tl.flaot32):\n    tl.load(x)\n";
         assert_eq!(all_of(text).len(), 2);
     }
@@ -372,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn silent_about_what_the_file_decides_itself() {
+    fn members_that_the_file_sets_or_checks_are_not_flagged() {
         let call = kernel("y = tl.cidv(x, 2)");
         let new = kernel("y = tl.make_tensor_descriptor(x, [8], [1], [8])");
         for (text, version) in [

@@ -1,4 +1,4 @@
-//! M008: a load of data that other lanes have stored, without a barrier in between.
+//! M008: a load of data that other lanes have stored, without a barrier between the two.
 
 use model::analysis::types::KernelAnalysis;
 use model::analysis::types::access::{AccessKind, Mask, MemoryAccess};

@@ -202,7 +202,7 @@ mod tests {
     const MANY: &str = "k[(64,)](x, lock, n)";
 
     #[test]
-    fn locks_that_stay_taken_are_found() {
+    fn locks_that_are_never_released_are_flagged() {
         assert_eq!(found(WAIT, MANY), 1);
         assert_eq!(found(&WAIT.replace("== 1", "!= 0"), "k[lambda meta: (triton.cdiv(n, 64),)](x, lock, n)"), 1);
         assert_eq!(found(&WAIT.replace("atomic_cas(lock, 0, 1)", "atomic_xchg(lock + 3, 1)"), MANY), 1);
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn locks_that_may_be_given_back_are_silent() {
+    fn locks_that_may_be_released_are_not_flagged() {
         assert_eq!(found(&format!("{WAIT}\ntl.atomic_xchg(lock, 0)"), MANY), 0);
         assert_eq!(found(&format!("{WAIT}\ntl.store(lock, 0)"), MANY), 0);
         assert_eq!(found(&format!("{WAIT}\nhelper(lock)"), MANY), 0);

@@ -140,7 +140,7 @@ mod tests {
     use super::check_address;
 
     #[test]
-    fn addresses_are_those_of_ray() {
+    fn only_ray_addresses_are_accepted() {
         for good in ["auto", "ray://gpubox:10001", "10.0.0.5:6379", "ray://[::1]:10001"] {
             assert_eq!(check_address(good), Ok(()), "{good}");
         }

@@ -80,7 +80,7 @@ fn differences(table: &'static Table, installed: &Installed) -> Vec<String> {
 
 fn difference(member: &Member, real: &Real) -> Option<String> {
     use MemberKind::{Class, Function, Value};
-    // What Triton takes from elsewhere (`typing.Union`) is written down as a value.
+    // A member that Triton imports from elsewhere (`typing.Union`) is listed as a value.
     let vague = member.kind == Value && matches!(real.kind, Class | Function | MemberKind::Module);
     if member.kind != real.kind && !vague {
         return Some(format!("is a {:?}, not a {:?}", real.kind, member.kind));

@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_known_comes_first_until_this_search_knows_better() {
+    fn lessons_decide_until_this_search_has_its_own_gains() {
         let (mut gains, nothing) = (ProposalGains::default(), ProposalGains::default());
         let known = |gain| Some(ExpectedGain { weight: 4.0, gain });
         let weight = |gains: &ProposalGains, kind, expected| gains.weight(kind, false, &nothing, expected);

@@ -289,14 +289,14 @@ mod tests {
     }
 
     #[test]
-    fn what_did_not_hold_is_no_reason_to_leave_others_untried() {
+    fn a_failed_confirmation_does_not_stop_further_ones() {
         assert!(is_worth(1.1, None) && is_worth(1.63, Some(1.06)));
         // It held up in the confirming measurement, or the next one is no faster by its rough speedup.
         assert!(!is_worth(1.63, Some(1.6)) && !is_worth(1.3, Some(1.06)));
     }
 
     #[test]
-    fn what_is_neither_offered_nor_refused_has_a_reason() {
+    fn undecided_and_held_back_candidates_have_a_reservation() {
         let undecided = Outcome::Undecided { why: "the GPU is gone".to_owned() };
         let said = |outcome, objection: &str| Answer::of(outcome, || Err(objection.to_owned())).reservation();
         assert!(said(undecided, "it was not timed often enough").unwrap().ends_with("cannot be told: the GPU is gone"));
@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn what_shares_the_changes_of_a_refused_one_waits() {
+    fn candidates_with_the_changes_of_a_refused_one_come_later() {
         let turned = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect::<BTreeSet<String>>();
         let all = [turned(&["SPLIT", "unrolled"]), turned(&["SPLIT", "unrolled", "num_stages"]), turned(&["SPLIT"])];
         assert_eq!(next(&all, &[]), Some(0));

@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_else_uses_a_kernel_is_seen() {
+    fn other_users_of_a_kernel_are_found() {
         let text = "import triton\nimport triton.language as tl\n@triton.jit\ndef helper(x):\n    return x\n\
                     @triton.jit\ndef scale(x):\n    y = helper(x)\n@triton.jit\ndef shift(x):\n    y = x\n";
         let folder = tempfile::tempdir().unwrap();

@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn runs_are_told_by_how_far_they_came() {
+    fn runs_are_listed_as_running_stopped_or_ended() {
         let folder = tempfile::tempdir().unwrap();
         let begun = RunStarted {
             form: RunStarted::FORM,

@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn idle_time_is_counted_once_and_work_is_not() {
+    fn idle_time_counts_once_and_working_time_does_not() {
         let mut pause = IdleWait::new(false);
         assert_eq!(pause.other(), None);
         assert_eq!(pause.idle_time(true), Duration::ZERO);

@@ -215,7 +215,7 @@ impl Journal {
         let (run, file) = match made {
             Ok((run, file)) => (run, Some(file)),
             Err(error) => {
-                tracing::warn!(%error, "the run is not written down");
+                tracing::warn!(%error, "the journal of the run cannot be written");
                 (String::new(), None)
             }
         };
@@ -255,7 +255,7 @@ impl Journal {
             file.write_all(&line)
         });
         if let Err(error) = written {
-            tracing::warn!(%error, "the run is no longer written down");
+            tracing::warn!(%error, "the journal of the run can no longer be written");
             self.file = None;
         }
     }
@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_written_is_read_and_half_a_line_is_not() {
+    fn journals_are_read_without_an_incomplete_last_line() {
         let folder = tempfile::tempdir().unwrap();
         let mut journal = Journal::begin(folder.path(), "Op.forward", begun());
         assert_eq!(journal.run, "Op-forward-1");

@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_like_the_good_ones_is_hoped_for_and_what_is_like_the_bad_ones_is_not() {
+    fn estimates_are_higher_near_fast_candidates_than_near_slow_ones() {
         let mut surrogate = KernelRegression::default();
         surrogate.finish(&point(&[("B", 64), ("w", 4)]), Some(0.0));
         surrogate.finish(&point(&[("B", 128), ("w", 4)]), Some(0.7));
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_being_judged_keeps_others_away_until_it_is_known() {
+    fn a_pending_candidate_lowers_the_estimate_of_its_neighbours() {
         let mut surrogate = KernelRegression::default();
         let (here, there) = (point(&[("B", 64)]), point(&[("B", 1024)]));
         let before = surrogate.ucb(&here);

@@ -1,4 +1,4 @@
-//! The progress of a search, and who is told of it.
+//! The progress of a search, and the observer that receives it.
 
 use std::fmt;
 use std::sync::Arc;
@@ -73,7 +73,7 @@ mod tests {
     use super::Progress;
 
     #[test]
-    fn progress_is_said_as_far_as_it_is_known() {
+    fn the_status_line_contains_the_known_parts() {
         let mut progress = Progress::before("starting Python");
         assert_eq!(progress.to_string(), "starting Python");
         (progress.message, progress.seconds, progress.candidates) = ("exploring".to_owned(), Some((12.9, 60.0)), 1);

@@ -67,7 +67,7 @@ impl RefusalCache {
         let launch = workloads.first().filter(|workload| workload.source == WorkloadSource::Launch);
         let launch = launch.map(|workload| (workload.clone(), request.text.clone()));
         let memory = Store::memory_in(&state_folder()).unwrap_or_else(|error| {
-            tracing::warn!(%error, "learned rules of the user are not known");
+            tracing::warn!(%error, "the user's learned rules cannot be read");
             LearnedRules::shipped().clone()
         });
         Self { case, store, launch, memory, uncompiled: Vec::new() }
@@ -94,7 +94,7 @@ impl RefusalCache {
     pub(super) fn find(&self, evaluator: &Evaluator, text: &str) -> Option<(Reason, String)> {
         let key = self.key(evaluator, text)?;
         let found = self.store.as_ref()?.evaluation(&key);
-        let found = found.inspect_err(|error| tracing::warn!(%error, "no refusals are known")).ok()??;
+        let found = found.inspect_err(|error| tracing::warn!(%error, "stored refusals cannot be read")).ok()??;
         // An entry of another release may not be readable.
         let CachedRefusal { reason, evidence, at } = serde_json::from_str(&found).ok()?;
         still_holds(at, now_milliseconds()).then_some((reason, evidence))
@@ -115,7 +115,7 @@ impl RefusalCache {
         if let (Some(store), Ok(kept)) = (&mut self.store, kept)
             && let Err(error) = store.keep_evaluation(&key, &kept)
         {
-            tracing::warn!(%error, "a refusal is not kept");
+            tracing::warn!(%error, "a refusal cannot be stored");
         }
     }
 
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn a_case_is_told_by_the_original_the_call_and_what_lies_around() {
+    fn the_case_key_depends_on_original_call_and_workspace_files() {
         let folder = tempfile::tempdir().unwrap();
         let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
         write("f.py", TEXT);
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_told_by_judge_device_versions_and_candidate() {
+    fn the_key_depends_on_judge_device_versions_and_candidate() {
         let here =
             RuntimeVersions { device: "H200".to_owned(), triton: "3.6.0".to_owned(), ..RuntimeVersions::default() };
         let with = |change: &dyn Fn(&mut RuntimeVersions)| {
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn comments_count_only_where_they_launch_the_kernel() {
+    fn comments_affect_the_key_only_if_they_launch_the_kernel() {
         let comment = "# warpsmith: workload entry=k[1] x=f16[8] BLOCK=8";
         let text = format!("{comment}\ndef k(x, BLOCK: tl.constexpr): ...\n");
         let workload = workload::workloads_of_comments(Path::new("/f.py"), &text).unwrap().remove(0);

@@ -46,7 +46,7 @@ mod tests {
     }
 
     #[test]
-    fn each_structure_on_the_way_is_represented_by_its_fastest() {
+    fn each_structure_on_the_branch_is_represented_by_its_fastest() {
         let settings = SearchSettings { pool_extra: 0, ..SearchSettings::default() };
         let mut tree = Tree::new(&settings);
         let first = add(&mut tree, ROOT, StepSize::Large, 1.0);
@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_not_larger_than_it_may_be_and_others_are_drawn_by_their_speed() {
+    fn the_pool_has_a_size_limit_and_draws_others_by_speed() {
         let settings = SearchSettings { pool: 3, ..SearchSettings::default() };
         let mut tree = Tree::new(&settings);
         let mut at = ROOT;

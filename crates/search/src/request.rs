@@ -1,4 +1,4 @@
-//! What is asked of a search.
+//! A request for a search.
 
 use std::path::PathBuf;
 

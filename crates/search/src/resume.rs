@@ -121,7 +121,7 @@ fn hash(workloads: &[Workload]) -> String {
     hasher.finalize().to_hex().to_string()
 }
 
-/// When a search would have begun that has spent so many seconds by now.
+/// The start time of a search that has spent `seconds` by now.
 fn begin_of(seconds: f64) -> Option<Instant> {
     Instant::now().checked_sub(Duration::from_secs_f64(seconds))
 }

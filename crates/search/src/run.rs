@@ -394,7 +394,7 @@ impl SearchRun<'_> {
         let (bench, kernels, (sender, counted)) = (Arc::clone(&self.bench), self.target.kernels.clone(), channel());
         scope.spawn(move || match bench.profile(&task, &kernels, &|| is_over.load(Ordering::Relaxed)) {
             Ok(profiles) => drop(sender.send(profiles)),
-            Err(why) => tracing::info!(why, "nothing was counted of the original"),
+            Err(why) => tracing::info!(why, "the original was not profiled"),
         });
         Ok(counted)
     }
@@ -467,9 +467,10 @@ mod tests {
     use super::*;
     use judge::Outcome;
 
-    /// The search counts results to know what is under way; it once waited forever for a thread that had panicked.
+    /// The search counts results to know which candidates are under way; it once waited forever for a thread that had
+    /// panicked.
     #[test]
-    fn whoever_waits_for_a_verdict_gets_one() {
+    fn a_panicking_judge_gives_an_undecided_verdict() {
         let broken = judged_or_not(|| std::panic::resume_unwind(Box::new("on purpose")));
         assert!(matches!(broken.outcome, Outcome::Undecided { why } if why.contains("broke off")));
         assert!(judged_or_not(|| Verdict { outcome: Outcome::Accepted, ..Verdict::undecided("") }).is_accepted());

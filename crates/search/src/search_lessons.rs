@@ -137,7 +137,7 @@ impl SearchLessons {
         if let Some(store) = &mut self.store
             && let Err(error) = store.learn(&seen)
         {
-            tracing::warn!(%error, "what a turn brought is not kept");
+            tracing::warn!(%error, "the gain of a change cannot be stored");
             self.store = None;
         }
     }
@@ -162,7 +162,7 @@ fn known() -> (Vec<Lesson>, Option<Store>) {
         Ok((store.lessons(None)?, Some(store)))
     };
     open().unwrap_or_else(|error| {
-        tracing::warn!(%error, "what earlier searches have learned is not known");
+        tracing::warn!(%error, "the lessons of earlier searches cannot be read");
         Default::default()
     })
 }
@@ -250,7 +250,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_busiest_bounds_the_time() {
+    fn the_busiest_unit_is_the_bound() {
         let profile =
             |milliseconds, memory, compute| Profile { launches: 1, milliseconds, memory, compute, warps: 0.5 };
         let of = |all: &[Profile]| {
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_a_file_do_not_matter() {
+    fn kinds_are_normalized_to_common_names() {
         let said = [
             "BLOCK_M up",
             "bk down",
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_helped_is_told_the_best_first() {
+    fn lessons_are_listed_with_the_best_first() {
         let mut memory = memory(vec![
             lesson("H200", "memory", "exp2", 2, -0.2),
             lesson("H200", "memory", "looped", 2, 0.4),
@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn kernels_are_told_apart_by_what_they_are_made_of() {
+    fn kernels_are_classified_by_their_operations() {
         let kernel = |body: &str| {
             let text = format!("import triton\nimport triton.language as tl\n@triton.jit\ndef k(x):\n    {body}\n");
             let module = Module::build(&model::syntax::Source::parse(text.as_str()));

@@ -132,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn those_who_came_first_are_served_first() {
+    fn searches_are_served_in_order_of_arrival() {
         let folder = tempfile::tempdir().unwrap();
         let tickets: Vec<QueueTicket> = (0..10).map(|_| QueueTicket::join(folder.path()).unwrap()).collect();
         assert_eq!(tickets.iter().map(QueueTicket::ahead_count).collect::<Vec<_>>(), (0..10).collect::<Vec<_>>());
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_waits_for_the_dead() {
+    fn tickets_of_ended_processes_are_ignored() {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join(format!("{:024}-1-0", 5)), "").unwrap();
         let ticket = QueueTicket::join(folder.path()).unwrap();

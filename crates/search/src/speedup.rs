@@ -37,7 +37,7 @@ pub struct Speedup {
     /// Whether the value is a prediction of a model: nothing was measured or checked.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub predicted: bool,
-    /// Whether the device is a stand-in for tests, so that the value means nothing.
+    /// Whether the device is simulated for a test, so that the value means nothing.
     pub simulated: bool,
     /// The name of the device.
     pub device: String,
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_offered_says_by_how_much_on_what() {
+    fn the_label_of_an_offer_has_speedup_and_conditions() {
         let device = RuntimeVersions { device: "NVIDIA H200".to_owned(), ..RuntimeVersions::default() };
         let mut one = measured(0.225, 0.123, 3);
         one.floor.measured = Some(0.118);
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_slower_somewhere_is_not_offered() {
+    fn a_candidate_that_is_slower_on_one_call_is_not_offered() {
         let device = RuntimeVersions::default();
         let both = [measured(2.0, 1.0, 9), measured(1.0, 1.1, 1)];
         let why = Speedup::credible(&both, &device).unwrap_err();

@@ -117,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_close_to_the_floor_is_looked_at_first() {
+    fn a_candidate_near_the_floor_is_confirmed_after_a_minimum_effort() {
         assert!(is_looked_at(1.02, 1, 0.0));
         assert!(!is_looked_at(0.96, LOOKED_AT - 1, LOOK_SHARE));
         assert!(is_looked_at(0.96, LOOKED_AT, 0.0) && is_looked_at(0.96, 1, LOOK_SHARE + 0.01));

@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn who_takes_much_longer_than_the_others_is_a_straggler() {
+    fn a_candidate_that_takes_much_longer_is_a_straggler() {
         let usual = [3.0, 2.0, 2.5, 2.0, 20.0, 2.0, 2.0, 3.0, 2.0];
         assert!(pace(&[8.5, 30.0], &usual).has_only_stragglers());
         assert!(!pace(&[7.5, 30.0], &usual).has_only_stragglers(), "one is not late yet");
@@ -76,14 +76,14 @@ mod tests {
     }
 
     #[test]
-    fn who_is_fast_waits_some_seconds_all_the_same() {
+    fn stragglers_take_at_least_some_seconds() {
         assert!(!pace(&[4.5], &[0.1; 20]).has_only_stragglers());
         assert!(pace(&[5.5], &[0.1; 20]).has_only_stragglers());
     }
 
     /// In a pool of four GPUs, stragglers held one place in nine.
     #[test]
-    fn others_take_the_places_of_some_who_are_late() {
+    fn some_places_of_stragglers_are_given_to_others() {
         let mut none = pace(&[7.0, 1.0, 30.0], &[2.0; 9]);
         assert_eq!((none.late(), none.places(16), none.places(3)), (1, 17, 3));
         let mut many = pace(&[30.0; 9], &[2.0; 9]);
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn what_ends_is_not_under_way() {
+    fn ended_candidates_are_not_counted_as_running() {
         let mut pace = pace(&[60.0, 1.0], &[2.0; 9]);
         pace.finish(1, false);
         assert!(pace.has_only_stragglers());

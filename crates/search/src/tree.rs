@@ -294,7 +294,7 @@ impl Tree {
         }
         let (parent, step) = (self.nodes[id].parent, self.nodes[id].step);
         self.nodes[parent].children.retain(|&child| child != id);
-        // Nothing speaks against its children, so they move up to its parent.
+        // No result is against its children, so they move up to its parent.
         for child in std::mem::take(&mut self.nodes[id].children) {
             (self.nodes[child].parent, self.nodes[child].step) = (parent, step);
             self.nodes[parent].children.push(child);

@@ -138,7 +138,7 @@ impl SearchRun<'_> {
                 true
             }
             Err(error) => {
-                tracing::warn!(%error, "what judges has ended and does not start again");
+                tracing::warn!(%error, "the judge has ended and cannot be restarted");
                 false
             }
         }

@@ -32,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_agreed_to_is_known() {
+    fn consents_are_stored() {
         let folder = tempfile::tempdir().unwrap();
         let mut store = Store::open(&folder.path().join("store.db")).unwrap();
         assert!(!store.has_agreed(&[1; 32]).unwrap());

@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn they_stay_small_and_the_newest_are_kept() {
+    fn false_alarms_are_limited_in_size_and_the_newest_are_kept() {
         let (_folder, mut store) = store();
         let alarm =
             |number: usize| FalseAlarm::new("L002", "no", &format!("{number:2}{}", "x".repeat(80_000)), "3.6.0");
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_earlier_release_kept_is_taken_over_once() {
+    fn false_alarms_of_an_earlier_release_are_imported_once() {
         let (folder, mut store) = store();
         let file = folder.path().join("false-alarms.jsonl");
         let alarm = FalseAlarm::new("L002", "no", "def k(): pass", "3.6.0");

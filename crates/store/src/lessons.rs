@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_seen_again_adds_up() {
+    fn repeated_lessons_are_summed() {
         let folder = tempfile::tempdir().unwrap();
         let mut store = Store::open(&folder.path().join("store.db")).unwrap();
         let seen = |device: &str, kind: &str, refused, gain: f64| Lesson {

@@ -416,7 +416,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn only_the_user_may_read_it() {
+    fn store_files_are_readable_only_by_the_user() {
         use std::os::unix::fs::PermissionsExt;
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("new/store.db");
@@ -431,7 +431,7 @@ mod tests {
     /// Several processes create the file and write to it at the same time. Threads with their own connections play
     /// them.
     #[test]
-    fn several_may_make_and_write_it_at_a_time() {
+    fn concurrent_processes_can_create_and_write_the_store() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("store.db");
         std::thread::scope(|scope| {

@@ -400,7 +400,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_much_goes_oldest_first() {
+    fn the_oldest_recordings_beyond_the_limit_are_removed() {
         let (_folder, mut store) = store();
         for size in 1..=5 {
             store.keep_recording(&Recording::now(""), &[call("f", size, 1), call("g", size, 2)], LIMITS).unwrap();
@@ -418,7 +418,7 @@ mod tests {
     }
 
     #[test]
-    fn what_alone_is_too_large_leaves_the_rest() {
+    fn a_call_above_the_size_limit_is_refused_without_removing_others() {
         let (_folder, mut store) = store();
         let data = protocol::TensorContents::Integers(vec![1; 10_000]);
         let big = Workload {

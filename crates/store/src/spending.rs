@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_set_aside_counts_until_it_is_settled() {
+    fn reservations_count_until_they_are_settled() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("store.db");
         let (mut one, mut other) = (Store::open(&path).unwrap(), Store::open(&path).unwrap());
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn reservations_of_the_dead_go_after_their_day() {
+    fn unsettled_reservations_are_removed_after_their_day() {
         let folder = tempfile::tempdir().unwrap();
         let mut store = Store::open(&folder.path().join("store.db")).unwrap();
         let limit = Reserved { tokens: 10, cost: 0 };
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn sums_end_at_what_a_column_holds() {
+    fn costs_saturate_at_the_columns_maximum() {
         let folder = tempfile::tempdir().unwrap();
         let mut store = Store::open(&folder.path().join("store.db")).unwrap();
         for _ in 0..3 {

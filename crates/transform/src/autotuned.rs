@@ -28,7 +28,7 @@ use neighbours::neighbours;
 use numbers::LaunchNumbers;
 use proof::{TileProof, prove};
 
-/// What makes a tensor that nobody else has.
+/// Functions and methods that allocate a tensor to which nothing else refers.
 const MAKERS: [&str; 10] = [
     "empty",
     "empty_like",
@@ -42,9 +42,10 @@ const MAKERS: [&str; 10] = [
     "zeros_like",
 ];
 
-/// Lets `@triton.autotune` choose for each size between the present numbers and their neighbours. Nobody judges what it will choose
-/// elsewhere, so each must be right: tiles are turned only where the kernel does the same with any, and nothing where it would do
-/// something else when it runs twice on the same tensors.
+/// Lets `@triton.autotune` choose, for each size, between the current configuration and its neighbours. The choice for
+/// other sizes is never judged, so each configuration must be correct: tile sizes vary only where the kernel computes
+/// the same with any of them. A kernel that would compute something else when it runs twice on the same tensors gets no
+/// autotuner.
 pub(super) struct Autotuned;
 
 impl Skill for Autotuned {
@@ -75,7 +76,7 @@ fn turn(subject: &Subject<'_>) -> Option<Proposal> {
     let host = &module.hosts[launch.host?];
     let mut numbers = LaunchNumbers::of(subject, launch, host)?;
     let all = TiledGrid::of(subject, launch, host, &numbers.tiles)?;
-    // A tile that counts nothing is the size of something.
+    // A tile that divides nothing may be the size of something.
     let is_in_grid = |at: usize| all.of_grid() & 1 << at != 0;
     let tiles = numbers.tiles.into_iter().enumerate();
     numbers.tiles =
@@ -104,18 +105,18 @@ fn turn(subject: &Subject<'_>) -> Option<Proposal> {
     Some(Proposal { kind: "autotuned".to_owned(), edits, changes: vec![Change::Structure(what)] })
 }
 
-/// Whether the launch is all that is done with the kernel, as far as this file knows.
+/// Whether the launch is the only use of the kernel, as far as this file shows.
 fn is_simple(subject: &Subject<'_>) -> bool {
     let &Subject { kernel, candidate, workload, .. } = subject;
     let is_called = candidate.module.called_in_kernels().contains(&kernel.name);
     let is_plain = kernel.plain && kernel.heuristics.is_some() && kernel.autotune.is_none() && !kernel.nested;
     let is_known = candidate.module.kernel(&kernel.name).is_some() && kernel.params.iter().all(|param| !param.variadic);
-    // Where it is defined, and where it is launched.
+    // One occurrence is its definition, the other its launch.
     let is_own = word_count(&candidate.text, &kernel.name) == 2;
     workload.source != WorkloadSource::Launch && is_plain && is_known && is_own && !kernel.has_error && !is_called
 }
 
-/// Whether all that is written is new memory of the host's, which nothing that is read lies in.
+/// Whether the kernel writes only to memory that the host function allocates itself and that the kernel does not read.
 fn is_apart(subject: &Subject<'_>, launch: &Launch, host: &HostFunction, found: &TileProof) -> bool {
     let passed = passed(subject, launch);
     let params = || subject.kernel.params.iter().enumerate().take(64);
@@ -128,7 +129,7 @@ fn is_apart(subject: &Subject<'_>, launch: &Launch, host: &HostFunction, found: 
     !written.is_empty() && of(found.loaded).all(is_other)
 }
 
-/// The name of a tensor that the function makes.
+/// The name of `value`, if it is a tensor that the host function allocates.
 fn made<'a>(host: &HostFunction, value: &'a Expr) -> Option<&'a str> {
     let name = value.as_name().filter(|name| !host.params.iter().any(|param| param == name))?;
     let call = only_value(&host.body, name)?.as_call()?;
@@ -136,7 +137,7 @@ fn made<'a>(host: &HostFunction, value: &'a Expr) -> Option<&'a str> {
     MAKERS.contains(&maker.as_str()).then_some(name)
 }
 
-/// Whether an expression of the host may be a part of a tensor, also through names.
+/// Whether an expression of the host may be a part of a tensor, directly or through names.
 fn is_part(host: &HostFunction, expr: &Expr, tensor: &str) -> bool {
     let mut names = in_expr(expr);
     let mut open: Vec<&str> = names.iter().copied().collect();
@@ -148,7 +149,7 @@ fn is_part(host: &HostFunction, expr: &Expr, tensor: &str) -> bool {
     names.contains(tensor)
 }
 
-/// The sizes that a launch passes. What was recorded of them is integers, and no strides.
+/// The parameters for the sizes that a launch passes: those recorded as integers, without strides.
 fn key(subject: &Subject<'_>, launch: &Launch, host: &HostFunction, sizes: Vec<String>) -> Vec<String> {
     let text = subject.candidate.text.as_str();
     let passed = passed(subject, launch);
@@ -175,13 +176,13 @@ fn is_integer(subject: &Subject<'_>, param: &str) -> bool {
     })
 }
 
-/// The tuner above all other decorators.
+/// The `@triton.autotune` decorator, to be placed above all other decorators.
 fn decorator(subject: &Subject<'_>, text: &str, triton: &str, configs: &[String], key: &[String]) -> Option<Edit> {
     let at = subject.kernel.decorators.first()?.expr.span.start;
     let indent = indent_of(text, text[..at].rfind('@')?)?;
     let configs: String = configs.iter().map(|config| format!("{indent}        {config},\n")).collect();
     let key = key.iter().map(|name| format!("\"{name}\"")).collect::<Vec<_>>().join(", ");
-    // Behind the sign of the first one, whose place it takes.
+    // The text goes after the `@` of the first decorator, which the new decorator takes over.
     let text = format!(
         "{triton}.autotune(\n{indent}    configs=[\n{configs}{indent}    ],\n{indent}    key=[{key}],\n{indent})\n{indent}@"
     );

@@ -9,18 +9,19 @@ pub use sizes::{Size, sizes};
 
 use crate::candidate::Candidate;
 
-/// Two candidates of one original, and what tells when each is taken.
+/// Two candidates of one original, and the condition that chooses between them.
 #[derive(Clone, Copy)]
 pub struct Two<'a> {
-    /// What is taken where the size is at most [`Self::at`].
+    /// The candidate for sizes of at most [`Self::at`].
     pub small: &'a Candidate,
-    /// What is taken above.
+    /// The candidate for larger sizes.
     pub large: &'a Candidate,
-    /// The size that decides.
+    /// The size that the condition tests.
     pub size: &'a Size,
-    /// The greatest value of the size for which the small one is taken.
+    /// The greatest size for which the small candidate is used.
     pub at: i64,
-    /// Whether it is the small one whose text is kept, with what the other one has beside it.
+    /// Whether the merged file is the small candidate's text with additions from the large one, rather than the
+    /// reverse.
     pub keeps_small: bool,
 }
 

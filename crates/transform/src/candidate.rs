@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_turned_twice_is_told_once() {
+    fn repeated_changes_of_a_number_are_merged() {
         let number = |name: &str, from, to| Change::Number { name: name.to_owned(), from, to };
         let first = Candidate::original("x = 1\n");
         let second = first.with(&[], &[number("B", 64, 128), number("w", 4, 8)]);

@@ -3,7 +3,7 @@
 use model::kernel::ast::{Expr, ExprKind};
 use model::syntax::Span;
 
-/// The greater tile, what it must divide, and the other one.
+/// The larger tile, the sizes that it must divide, and the smaller tile.
 pub(super) fn choice(expr: &Expr) -> Option<(i64, Vec<&Expr>, i64)> {
     let ExprKind::IfExp { test, body, orelse } = &expr.kind else { return None };
     let number = |expr: &Expr| i64::try_from(expr.as_int()?).ok();
@@ -31,7 +31,7 @@ fn is_divided<'a>(test: &'a Expr, by: i64, sizes: &mut Vec<&'a Expr>) -> bool {
     }
 }
 
-/// The number of a tile that is chosen so.
+/// The larger tile of such a choice.
 pub(super) fn greater(expr: &Expr) -> Option<(i64, Span)> {
     choice(expr).map(|(tile, ..)| (tile, expr.span))
 }

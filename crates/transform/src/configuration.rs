@@ -7,14 +7,14 @@ use crate::skill::Skill;
 use crate::step::StepSize;
 use crate::subject::Subject;
 
-/// So many are drawn.
+/// The number of configurations that are drawn.
 const DRAWN: usize = 24;
-/// The probability that a number stays: one of these.
+/// The probability that a number stays as it is, one of which is drawn for each configuration.
 const STAYS: [f64; 3] = [0.3, 0.6, 0.8];
-/// How far one goes otherwise, each as often as it stands here: tiles are written too small more often than too large.
+/// The steps of a number that changes, with their frequencies: a tile is too small more often than too large.
 const STEPS: [isize; 8] = [1, 1, 1, 2, 2, -1, -1, -2];
 
-/// Draws configurations around the present one: each number stays, or goes one or two steps up or down.
+/// Draws configurations around the current one: each number stays, or moves one or two steps up or down.
 pub(super) struct Configuration;
 
 impl Skill for Configuration {

@@ -28,10 +28,11 @@ use numbers::Numbers;
 use tile::{Axis, Tile, tile_of};
 use words::Words;
 
-/// Loads the tiles that a product takes with tensor descriptors, where the pointers and masks that a kernel loads them with say the same, or
-/// sizes of which tiles are parts: on Hopper and later one thread then has the whole tile brought into shared memory, without addresses, masks
-/// and registers for it. A descriptor asks that rows are contiguous and begin at multiples of 16 bytes. Whether they do is asked at each call, by a
-/// constant of the kernel, which keeps what it did before for tensors that lie otherwise.
+/// Loads the tiles of a product through tensor descriptors, where the pointers and masks of the loads describe the same
+/// tiles or where the sizes are multiples of the tiles. On Hopper and later GPUs one thread then has the whole tile
+/// copied into shared memory, without registers for addresses and masks. A descriptor requires contiguous rows that
+/// begin at multiples of 16 bytes. Each call checks that, and a constexpr of the kernel keeps the former loads for
+/// other tensors.
 pub(super) struct Descriptors;
 
 impl Skill for Descriptors {
@@ -61,20 +62,20 @@ struct Loaded<'a> {
     stmt: &'a Stmt,
     load: &'a Expr,
     tile: Tile,
-    /// The axis along which neighbours lie side by side.
+    /// The axis along which elements are contiguous in memory.
     inner: usize,
-    /// The name of its descriptor.
+    /// The name of the descriptor.
     name: String,
 }
 
 impl Loaded<'_> {
-    /// The axes as a descriptor has them.
+    /// The axes in the order of the descriptor.
     fn axes(&self) -> [&Axis; 2] {
         [&self.tile.axes[1 - self.inner], &self.tile.axes[self.inner]]
     }
 }
 
-/// The edits, through masks for what has none.
+/// The edits, after masks are added to loads that have none.
 fn bounded_or_not(subject: &Subject<'_>) -> Option<Vec<Edit>> {
     bounded::bounded(subject).and_then(|text| subject.edits_through(&text, described)).or_else(|| described(subject))
 }
@@ -140,7 +141,7 @@ fn loaded<'a>(subject: &'a Subject<'a>, facts: &KernelAnalysis, host: &Host<'_>)
         let Some(inner) = host.inner(&tile).filter(|_| target.as_name().is_some()) else { return };
         let plain = tile.base.strip_suffix("_ptr").unwrap_or(&tile.base).to_lowercase();
         let mut it = Loaded { stmt, load, tile, inner, name: fresh(text, &format!("{plain}_tiles")) };
-        // One descriptor for what is the same but for the place.
+        // Loads that differ only in the position share a descriptor.
         let shape =
             |it: &Loaded<'_>| it.axes().map(|axis| (axis.stride.clone(), axis.length.clone(), axis.size.clone()));
         let mut same = found.iter().filter(|other| other.tile.base == it.tile.base);

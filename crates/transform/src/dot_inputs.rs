@@ -15,9 +15,10 @@ use crate::skill::Skill;
 use crate::step::StepSize;
 use crate::subject::Subject;
 
-/// Leaves out casts to fp32 of what is loaded in half precision and goes into a product: its terms are the same, they are added up in fp32,
-/// and tensor cores take half precision at twice the rate of tf32 or more. Where the other factor is computed in fp32, as the
-/// probabilities of attention are, a second turn rounds that one. Whether it is still precise enough is for the judge to say.
+/// Removes casts to fp32 of half-precision data that is an input of a product: the terms stay the same and are
+/// accumulated in fp32, and tensor cores process half precision at least twice as fast as tf32. Where the other factor
+/// is computed in fp32, as the probabilities of attention are, a second proposal rounds that one. The judge decides
+/// whether the result is still precise enough.
 pub(super) struct DotInputs;
 
 impl Skill for DotInputs {
@@ -50,15 +51,15 @@ impl Skill for DotInputs {
 /// A factor that is cast to fp32.
 #[derive(Clone)]
 struct Cast<'a> {
-    /// What is cast.
+    /// The operand of the cast.
     value: &'a Expr,
-    /// From its end to that of the cast: `.to(tl.float32)`
+    /// The span from the operand's end to the cast's end: `.to(tl.float32)`
     cut: Span,
-    /// The name that has it, where it stands in a statement of its own.
+    /// The name of the result, where the cast is a statement of its own.
     name: Option<&'a str>,
 }
 
-/// The products of a kernel, each with its two factors and the casts that these are.
+/// The products of a kernel, each with its two factors and their casts.
 struct Products<'a> {
     text: &'a str,
     kernel: &'a Kernel,
@@ -91,7 +92,7 @@ impl<'a> Products<'a> {
             let ExprKind::Attribute { value: inner, name: method, name_span } = &call.func.kind else { return None };
             let [to] = call.args.as_slice() else { return None };
             let fits = method == "to" && is_fp32(&to.value) && may_be_half(&facts, inner.span);
-            // What is cast may stand in parentheses.
+            // The operand may be in parentheses.
             let dot = text[..name_span.start].rfind('.').filter(|_| fits)?;
             Some(Cast { value: inner, cut: Span::new(dot, value.span.end), name })
         };
@@ -104,7 +105,7 @@ impl<'a> Products<'a> {
         Some(Self { text, kernel, all: both.collect() })
     }
 
-    /// Leaves out the casts of products both of whose factors have one.
+    /// The edits that remove the casts of products both of whose factors have one.
     fn exact(&self) -> Vec<Edit> {
         let casts: Vec<&Cast<'a>> = self.all.iter().filter_map(both).flatten().collect();
         let mut edits: Vec<Edit> = Vec::new();
@@ -116,7 +117,7 @@ impl<'a> Products<'a> {
         once(edits)
     }
 
-    /// Rounds the factors beside those that are cast.
+    /// The edits that round the factors beside those that are cast.
     fn rounded(&self) -> Vec<Edit> {
         let casts: Vec<&Cast<'a>> = self.all.iter().flatten().filter_map(|(_, cast)| cast.as_ref()).collect();
         let mut edits = Vec::new();
@@ -145,23 +146,23 @@ impl<'a> Products<'a> {
         if has_rounded { once(edits) } else { Vec::new() }
     }
 
-    /// The type of what is cast, as an expression where the product stands.
+    /// The type of the operand, as an expression at the product.
     fn dtype(&self, cast: &Cast<'a>) -> Option<String> {
         let of = |span: Span| &self.text[span.start..span.end];
         match (cast.name, &cast.value.kind) {
-            // Its name holds it uncast then.
+            // The name then holds the value before the cast.
             (Some(name), _) => Some(format!("{name}.dtype")),
             (None, ExprKind::Name(_)) => Some(format!("{}.dtype", of(cast.value.span))),
             (None, _) => None,
         }
     }
 
-    /// Whether a name is read by products alone, which are all turned.
+    /// Whether a name is read only by products that are all changed.
     fn is_for_products(&self, cast: &Cast<'a>, casts: &[&Cast<'a>]) -> bool {
         let Some(name) = cast.name else { return true };
         let mut read = 0;
         walk_expressions(&self.kernel.body, &mut |expr| read += usize::from(expr.as_name() == Some(name)));
-        // Where it is given is one of them.
+        // One of the occurrences is the assignment.
         read == 1 + casts.iter().filter(|other| other.name == Some(name)).count()
     }
 }
@@ -172,7 +173,7 @@ fn both<'b, 'a>(product: &'b [(&'a Expr, Option<Cast<'a>>); 2]) -> Option<[&'b C
     Some([left, right])
 }
 
-/// What each name of a kernel is given; `None` for those that are given more than one thing, or something else than a value.
+/// The value of each name of a kernel; `None` for names that have several values, or something other than a value.
 fn given(kernel: &Kernel) -> BTreeMap<&str, Option<&Expr>> {
     let mut given: BTreeMap<&str, Option<&Expr>> = BTreeMap::new();
     walk_statements(&kernel.body, &mut |stmt| {
@@ -194,7 +195,7 @@ fn given(kernel: &Kernel) -> BTreeMap<&str, Option<&Expr>> {
     given
 }
 
-/// Whether what stands there may be of half precision: what is not known may.
+/// Whether the value at a place may be half precision; an unknown type may be.
 fn may_be_half(facts: &KernelAnalysis, place: Span) -> bool {
     let mut kinds = facts.types.iter().filter(|(span, _)| *span == place).map(|(_, value)| match value {
         AbstractValue::Tile(tile) => tile.element.number(),
@@ -203,7 +204,7 @@ fn may_be_half(facts: &KernelAnalysis, place: Span) -> bool {
     kinds.all(|kind| kind.is_none_or(|kind| matches!(kind, Dtype::Fp16 | Dtype::Bf16)))
 }
 
-/// Each edit once, in their order.
+/// The edits in order, without duplicates.
 fn once(mut edits: Vec<Edit>) -> Vec<Edit> {
     edits.sort_by_key(|edit| (edit.span.start, edit.span.end));
     edits.dedup();

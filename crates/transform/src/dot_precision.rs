@@ -9,11 +9,12 @@ use crate::skill::Skill;
 use crate::step::StepSize;
 use crate::subject::Subject;
 
-/// What is asked for instead.
+/// The requested precision.
 const THRICE: &str = "\"tf32x3\"";
 
-/// Asks for `tf32x3` where a product asks for `ieee`: each factor is split in two, and three products of tensor cores come nearly as close as
-/// one in fp32, which tensor cores do not have. Whether it is precise enough, the judge says.
+/// Requests `tf32x3` where a product requests `ieee`: each factor is split in two, and three products on tensor cores
+/// come nearly as close as one in fp32, which tensor cores do not support. The judge decides whether that is precise
+/// enough.
 pub(super) struct DotPrecision;
 
 impl Skill for DotPrecision {
@@ -46,7 +47,7 @@ impl Skill for DotPrecision {
     }
 }
 
-/// Asks for it in one product, where that asks for all of fp32.
+/// The edit of one product that requests full fp32 precision.
 fn thrice(call: &Call) -> Option<Edit> {
     let keyword = |wanted: &str| call.args.iter().find(|arg| matches!(&arg.keyword, Some((name, _)) if name == wanted));
     let is = |arg: &Arg, holds: fn(&Expr) -> bool| holds(&arg.value);
@@ -87,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn all_products_that_ask_for_fp32_ask_for_it_in_three_parts() {
+    fn products_with_ieee_precision_become_tf32x3() {
         let body = "b = tl.dot(a, a, input_precision='ieee') + tl.dot(a, a, allow_tf32=False)";
         let expected = "b = tl.dot(a, a, input_precision=\"tf32x3\") + tl.dot(a, a, input_precision=\"tf32x3\")";
         assert_eq!(turned(body), [expected]);

@@ -19,8 +19,9 @@ use super::words::fresh;
 
 use proof::{Even, EvenSizesProof};
 
-/// Says of a size whether tiles of it are all full, by `@triton.heuristics`, so that each call decides: `(offsets < n) | EVEN_N`. Where it
-/// is a constant of the kernel that is true, Triton drops that part of the mask, and what selects by it. Other calls do what they did.
+/// Computes for a size, by `@triton.heuristics` and so anew in each call, whether all of its tiles are full:
+/// `(offsets < n) | EVEN_N`. Where that constexpr of the kernel is true, Triton drops that part of the mask, and the
+/// selections that depend on it. Other calls work as before.
 pub(super) struct EvenSizes;
 
 impl Skill for EvenSizes {
@@ -48,7 +49,7 @@ impl Skill for EvenSizes {
                 found.push(even);
             }
         }
-        // Those of loops are worth the most.
+        // Those in loops gain the most.
         found.sort_by_key(|even| !even.in_rounds);
         let turn = |even: &Even<'_>| {
             let of_it = comparisons.iter().filter(|(_, other)| other == even).map(|(span, _)| *span);
@@ -60,7 +61,7 @@ impl Skill for EvenSizes {
     }
 }
 
-/// The comparisons that hold for all elements of a tile where a size is even.
+/// The comparisons that hold for all elements of a tile when a size is even.
 fn comparisons<'a>(subject: &'a Subject<'a>) -> Vec<(Span, Even<'a>)> {
     let proof = EvenSizesProof::of(subject);
     let mut found = Vec::new();
@@ -80,7 +81,7 @@ fn name_of(even: &Even<'_>) -> String {
     format!("EVEN_{}", even.size.to_uppercase())
 }
 
-/// Whether the kernel is already told.
+/// Whether the kernel has that condition already.
 fn is_said(kernel: &Kernel, even: &Even<'_>) -> bool {
     kernel.params.iter().any(|param| param.name.starts_with(&name_of(even)))
 }
@@ -119,7 +120,7 @@ fn edits(subject: &Subject<'_>, even: &Even<'_>, comparisons: impl Iterator<Item
     Some(edits)
 }
 
-/// Whether what stands around a comparison lets it become a part of another expression: parentheses, or a whole value.
+/// Whether a comparison can become an operand of another expression: it is in parentheses, or is a whole value.
 fn is_apart(text: &str, span: Span) -> bool {
     let (before, after) = (text[..span.start].trim_end(), text[span.end..].trim_start_matches(' '));
     let is_value = before.ends_with('=') && !["==", "<=", ">=", "!="].iter().any(|op| before.ends_with(op));

@@ -11,13 +11,13 @@ use crate::skill::Skill;
 use crate::step::StepSize;
 use crate::subject::Subject;
 
-/// Only the first so many loads, and so many stores, are turned.
+/// The maximum number of loads, and of stores, that are changed.
 const MOST: usize = 8;
 
-/// An access in words, and what is tried there.
+/// An access in words, and the hints to try.
 struct Access {
     name: &'static str,
-    /// Arguments that may stand before the keywords without being keywords themselves.
+    /// The number of leading arguments that may be positional.
     positions: usize,
     hints: &'static [(&'static str, &'static str)],
 }
@@ -30,9 +30,9 @@ const ACCESSES: [Access; 2] = [
     Access { name: "store", positions: 4, hints: &[(POLICY, "evict_first"), (MODIFIER, ".cs"), (MODIFIER, ".cg")] },
 ];
 
-/// Says of one `tl.load` or `tl.store` how caches should treat it, or takes away what is said there; it computes the same. What is read
-/// once need not push out what others read again (`evict_first`, or `.cg`: past L1), what all programs read may stay
-/// (`evict_last`), and what is written is rarely read soon (`.cs`).
+/// Sets the cache hint of one `tl.load` or `tl.store`, or removes it; the kernel computes the same. Data that is read
+/// once need not replace data that others read again (`evict_first`, or `.cg`: bypasses L1), data that all programs
+/// read may stay (`evict_last`), and written data is rarely read soon (`.cs`).
 pub(super) struct Eviction;
 
 impl Skill for Eviction {
@@ -99,7 +99,7 @@ fn is_keyword(arg: &Arg, name: &str) -> bool {
     arg.keyword.as_ref().is_some_and(|(keyword, _)| keyword == name)
 }
 
-/// Takes an argument away with the comma before it; not where a comment stands between.
+/// Removes an argument with the comma before it, unless a comment is in between.
 fn without(subject: &Subject<'_>, call: &Call, place: usize) -> Option<Edit> {
     let start = call.args.get(place.checked_sub(1)?)?.span.end;
     let span = Span::new(start, call.args[place].span.end);
@@ -114,7 +114,7 @@ mod tests {
     use protocol::Workload;
     use rules::apply_edits;
 
-    /// What is done, and the line that comes of it.
+    /// The description of each proposal, and the changed line.
     fn turned(body: &str) -> Vec<(String, String)> {
         let text = format!(
             "import triton\nimport triton.language as tl\n@triton.jit\ndef k(x, y, n):\n{body}\ndef run(x):\n    k[(1,)](x, x, 7)\n"
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn loads_and_stores_are_told_one_at_a_time() {
+    fn each_proposal_hints_one_load_or_store() {
         let found = turned("    tl.store(y, tl.load(x, mask=n > 1))  # both");
         let expected = [
             (
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_is_taken_away_and_nothing_said_beside_it() {
+    fn an_existing_hint_is_removed_and_never_combined() {
         let found = turned("    v = tl.load(\n        x,\n        eviction_policy=\"evict_last\",\n    )");
         assert_eq!(
             pairs(&found),
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn later_loads_are_counted_in_the_source_and_not_all_are_turned() {
+    fn accesses_are_numbered_in_source_order_up_to_a_limit() {
         let body = "    v = tl.load(x)\n".repeat(MOST + 2);
         let found = turned(&body);
         assert_eq!(found.len(), 3 * MOST);
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_all_known_or_is_no_plain_load_is_left_alone() {
+    fn unknown_arguments_and_special_loads_get_no_hint() {
         for body in [
             "    v = tl.load(*[x])",
             "    v = tl.load(x, **{})",

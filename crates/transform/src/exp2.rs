@@ -1,4 +1,4 @@
-//! Exponentials and logarithms to base 2, which are what the device computes.
+//! Exponentials and logarithms to base 2, which the device computes directly.
 
 mod fold;
 
@@ -18,10 +18,10 @@ use crate::subject::Subject;
 const LOG2_E: &str = "1.4426950408889634";
 const LN_2: &str = "0.6931471805599453";
 
-/// Writes `tl.exp(e)` as `tl.exp2(e * 1.4426950408889634)`, and `tl.log(e)` as `tl.log2(e) * 0.6931471805599453`, all of a kernel at
-/// once. Both take `fp32` and `fp64` alone, so that nothing but floating point is meant. Where the exponent is made of values that are
-/// multiplied by a number anyway, as the scores of attention are, that number takes the factor in, and the multiplication before each
-/// exponential is saved.
+/// Replaces `tl.exp(e)` by `tl.exp2(e * 1.4426950408889634)`, and `tl.log(e)` by `tl.log2(e) * 0.6931471805599453`,
+/// everywhere in a kernel at once. Both functions accept only `fp32` and `fp64`, so the values are certainly floats.
+/// Where the exponent is computed from values that are multiplied by a number anyway, as the scores of attention are,
+/// that number absorbs the factor, which saves the multiplication before each exponential.
 pub(super) struct Exp2;
 
 impl Skill for Exp2 {
@@ -54,14 +54,14 @@ impl Skill for Exp2 {
     }
 }
 
-/// What becomes of expressions, which are told apart by where they are kept.
+/// The replacements of expressions, which are identified by their addresses in memory.
 struct Rewrite<'a> {
     text: &'a str,
     module: &'a Module,
     kernel: &'a Kernel,
-    /// What exponentials are taken of.
+    /// The arguments of exponentials.
     exponents: Vec<&'a Expr>,
-    /// Names of functions and what stands there instead.
+    /// The spans of function names, and their replacements.
     renamed: HashMap<*const Expr, (Span, String)>,
     /// Expressions that are multiplied by a number.
     times: HashMap<*const Expr, &'static str>,
@@ -80,7 +80,7 @@ impl<'a> Rewrite<'a> {
         rewrite
     }
 
-    /// Calls the function of the other base, if it is one of the two.
+    /// Replaces the function of a call by that of the other base, if it has one.
     fn call(&mut self, expr: &'a Expr, call: &'a Call) -> Option<()> {
         let (operand, name) = match (self.module.language_member(self.kernel, &call.func), &call.func.kind) {
             (Some(member), _) => {
@@ -106,7 +106,7 @@ impl<'a> Rewrite<'a> {
         Some(())
     }
 
-    /// With a factor in each exponential.
+    /// The rewrite with a factor in each exponential.
     fn plain(mut self) -> Self {
         for exponent in std::mem::take(&mut self.exponents) {
             self.multiply(exponent, LOG2_E);
@@ -114,7 +114,8 @@ impl<'a> Rewrite<'a> {
         self
     }
 
-    /// With the factor where a number is multiplied with anyway, as far as that is known to mean the same; `None` where nothing is.
+    /// The rewrite with the factor in existing multiplications, as far as that is known to keep the meaning; `None`
+    /// where there is none.
     fn folded(mut self) -> Option<Self> {
         for (expr, factor) in fold::folded(self.module, self.kernel, &self.exponents)? {
             self.multiply(expr, factor);
@@ -123,7 +124,7 @@ impl<'a> Rewrite<'a> {
     }
 
     fn multiply(&mut self, expr: *const Expr, factor: &'static str) {
-        // The two factors are one together: `tl.exp(tl.log(x))`
+        // The two factors cancel each other: `tl.exp(tl.log(x))`
         if self.times.remove(&expr).is_none() {
             self.times.insert(expr, factor);
         }
@@ -142,7 +143,7 @@ impl<'a> Rewrite<'a> {
         edits
     }
 
-    /// The text of an expression. A product may stand there as it is where it is `loose`.
+    /// The text of an expression. A product needs no parentheses where `loose` is set.
     fn written(&self, expr: &Expr, loose: bool) -> String {
         let is_loose = |at: usize| match &expr.kind {
             ExprKind::Call(_) => at > 0,
@@ -180,7 +181,7 @@ mod tests {
         "import triton\nimport triton.language as tl\n\n@triton.jit\ndef k(x, y, n, scale, B: tl.constexpr):\n";
     const TAIL: &str = "\ndef run(x):\n    k[(1,)](x, x, 7, 0.5, 8)\n";
 
-    /// The kinds of turns, and what becomes of the body.
+    /// The kind of each proposal, with the changed body.
     fn turned(body: &str) -> Vec<(String, String)> {
         let text = format!("{HEAD}{body}{TAIL}");
         let candidate = Candidate::original(&text);
@@ -224,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_are_imported_by_themselves_are_found() {
+    fn functions_imported_by_name_are_converted() {
         let text = "import triton\nfrom triton.language import exp, load, store\n@triton.jit\ndef k(x):\n    store(x, exp(load(x)))\ndef run(x):\n    k[(1,)](x)\n";
         let candidate = Candidate::original(text);
         let workload = Workload { entry: "run".to_owned(), ..Workload::default() };
@@ -235,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn functions_of_others_are_left_alone() {
+    fn exponentials_of_other_modules_are_unchanged() {
         for body in [
             "    v = exp(tl.load(x))\n",
             "    v = math.exp(2.0)\n",
@@ -246,9 +247,9 @@ mod tests {
         }
     }
 
-    /// The scores are wider from where they are scaled, and so is the maximum that is carried.
+    /// The scores have the factor from the scaling on, and so has the running maximum.
     #[test]
-    fn the_scale_of_attention_takes_the_factor_in() {
+    fn the_scale_of_attention_absorbs_the_factor() {
         let body = "    m = tl.zeros([B], dtype=tl.float32) - float(\"inf\")
     l = tl.zeros([B], dtype=tl.float32)
     q = tl.load(x)
@@ -274,13 +275,13 @@ mod tests {
     }
 
     #[test]
-    fn factors_of_one_expression_and_bounds_are_scaled() {
+    fn factors_and_bounds_in_one_expression_are_scaled() {
         let body = "    v = tl.load(x) / scale
     w = tl.where(v > 0, v, -1e6) - tl.max(v * 0.5)
     tl.store(y, tl.exp(w) + tl.exp(-0.5 * w) + tl.exp(tl.load(x)))
 ";
         let turns = turned(body);
-        // What `v` is compared with stays, so that `v` means what it did elsewhere.
+        // The operand that `v` is compared with stays, so that `v` keeps its meaning elsewhere.
         assert_eq!(
             turns[0].1,
             "    v = tl.load(x) / (scale * 0.6931471805599453)
@@ -291,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_also_used_otherwise_in_a_loop_is_not_scaled() {
+    fn values_with_other_uses_in_a_loop_are_not_scaled() {
         let body = |rest: &str| {
             format!("    for i in range(n):\n        s = tl.load(x) * scale\n        p = tl.exp(s - tl.max(s))\n{rest}")
         };

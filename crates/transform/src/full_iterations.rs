@@ -20,8 +20,9 @@ use super::words::{fresh, indent_of};
 use masks::Masks;
 use proof::Rounds;
 
-/// Splits a loop over tiles in two: the rounds in which all of a tile is below the sizes and on one side of a diagonal, without masks for
-/// that, and the rest as it was. In attention masks cost as much as what they guard.
+/// Splits a loop over tiles in two: the iterations in which the whole tile is below the sizes and on one side of a
+/// diagonal, without masks for that, and the remaining iterations as they were. In attention, masks take as much time
+/// as the work that they guard.
 pub(super) struct WholeRounds;
 
 impl Skill for WholeRounds {
@@ -42,7 +43,7 @@ impl Skill for WholeRounds {
     }
 
     fn turns(&self, subject: &Subject<'_>, _: &mut Rng) -> Vec<Proposal> {
-        // Elsewhere masks cost less than a second loop.
+        // In kernels without a product, masks take less time than a second loop.
         if subject.kernel.has_error || !subject.has_product() {
             return Vec::new();
         }
@@ -61,7 +62,7 @@ impl Skill for WholeRounds {
     }
 }
 
-/// The loop twice: up to what is whole, and from there on.
+/// The two loops: one for the whole tiles, and one for the rest.
 fn split(subject: &Subject<'_>, stmt: &Stmt, (target, iter, body): (&Expr, &Expr, &[Stmt])) -> Option<Vec<Edit>> {
     let text = subject.candidate.text.as_str();
     let indent = indent_of(text, stmt.span.start)?;
@@ -70,7 +71,7 @@ fn split(subject: &Subject<'_>, stmt: &Stmt, (target, iter, body): (&Expr, &Expr
     let [start, stop, step] = bounds(subject, call)?;
     let bound = bound_in(body)?;
     let is_steady = |expr: &Expr| in_expr(expr).iter().all(|name| *name != variable && !bound.contains(name));
-    // Further rounds would not come, or come with another variable.
+    // Further iterations would be skipped, or would run with another value of the variable.
     let is_used_behind = uses(&subject.kernel.body, variable) != uses(body, variable) + 1 || bound.contains(variable);
     if !is_steady(stop) || is_used_behind || leaves(body) {
         return None;
@@ -109,7 +110,7 @@ fn split(subject: &Subject<'_>, stmt: &Stmt, (target, iter, body): (&Expr, &Expr
     ])
 }
 
-/// `range(0, stop, STEP)`, with a step that is a number of the kernel.
+/// `range(0, stop, STEP)`, where the step is a scalar of the kernel.
 fn bounds<'a>(subject: &Subject<'_>, call: &'a Call) -> Option<[&'a Expr; 3]> {
     let (module, kernel) = (&subject.candidate.module, subject.kernel);
     let is_language = module.language_member(kernel, &call.func).as_deref() == Some("range");
@@ -123,7 +124,7 @@ fn bounds<'a>(subject: &Subject<'_>, call: &'a Call) -> Option<[&'a Expr; 3]> {
     is_meant.then_some([&start.value, &stop.value, &step.value])
 }
 
-/// Whether rounds end before their end.
+/// Whether an iteration may end early.
 fn leaves(body: &[Stmt]) -> bool {
     let mut leaves = false;
     walk_statements(body, &mut |stmt| {

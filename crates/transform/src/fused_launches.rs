@@ -32,9 +32,9 @@ use launch::Called;
 use pair::{Pair, pairs};
 use write::{Fusion, FusionKind};
 
-/// Makes one kernel of two, beside them, and one launch of their launches. Where both have the same tiles (the same grid and the same
-/// offsets at what goes from one to the other) the second stands behind the first; else one of them must work on each element alone: it
-/// does that with the tiles of the other.
+/// Fuses two kernels that are launched one after the other into a new kernel beside them, with one launch in place of
+/// two. Where both have the same tiles (the same grid, and the same offsets at the memory between them), the second
+/// body follows the first. Otherwise one of the kernels must be elementwise, and processes the tiles of the other.
 pub(super) struct FusedLaunches;
 
 impl Skill for FusedLaunches {
@@ -51,7 +51,7 @@ impl Skill for FusedLaunches {
     }
 
     fn keeps_contract(&self) -> bool {
-        // Both kernels stay beside the new one.
+        // Both original kernels stay in the file.
         true
     }
 
@@ -66,7 +66,7 @@ impl Skill for FusedLaunches {
     }
 }
 
-/// How two kernels may become one.
+/// The ways in which two kernels may be fused.
 fn ways(pair: &Pair<'_>) -> &'static [FusionKind] {
     let (grid, other) = (pair.first.grid(), pair.second.grid());
     let is_same = |between: &pair::Between<'_>| {
@@ -87,7 +87,7 @@ fn ways(pair: &Pair<'_>) -> &'static [FusionKind] {
     }
 }
 
-/// The new kernel beside the others, and its launch.
+/// The fused kernel beside the others, and its launch.
 fn fused(pair: &Pair<'_>, way: FusionKind) -> Option<Vec<Edit>> {
     let text = pair.around.text;
     let (fusion, body) = Fusion::of(pair, way)?;
@@ -107,7 +107,7 @@ fn fused(pair: &Pair<'_>, way: FusionKind) -> Option<Vec<Edit>> {
     let launch = called.launch(&format!("{name}[{grid}]"), indent);
     edits.push(without(text, pair.stmt)?);
     edits.push(Edit { span: second.launch.span, text: launch });
-    // Memory that nobody uses any more is not asked for.
+    // Memory that nothing uses any more is not allocated.
     for between in pair.between.iter().filter(|between| !between.is_kept) {
         let allocation = pair.around.allocation(between.tensor)?;
         let gone = without(text, allocation.stmt)?;
@@ -131,7 +131,7 @@ fn fused(pair: &Pair<'_>, way: FusionKind) -> Option<Vec<Edit>> {
     Some(edits)
 }
 
-/// Takes away the lines of a statement.
+/// The edit that removes the lines of a statement.
 fn without(text: &str, stmt: &Stmt) -> Option<Edit> {
     let lines = lines_of(text, stmt)?;
     let end = (lines.end + 1).min(text.len());

@@ -7,21 +7,21 @@ use model::syntax::Span;
 
 use super::written::{bindings, grid_of, parts_of};
 
-/// Where the number of a tile stands in a grid.
+/// The places of a tile size in a grid.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Tied {
-    /// The number itself.
+    /// The tile size itself.
     pub(super) whole: Vec<Span>,
-    /// One less, as in `(n + 63) // 64`.
+    /// The tile size minus one, as in `(n + 63) // 64`.
     pub(super) less: Vec<Span>,
 }
 
-/// That of the grid of a launch whose parameter has this number.
+/// The places in the grid of a launch for a parameter with this value.
 pub(super) fn tied(module: &Module, kernel: &Kernel, launch: &Launch, param: &str, current: i64) -> Tied {
     let known = || {
         let grid = grid_of(module, launch).filter(|_| is_own(module, launch))?;
         let parts = parts_of(grid);
-        // What names the tile itself is turned with it: other numbers there are none of it.
+        // A grid that mentions the tile by its name changes with it, so no other number in it is the tile size.
         let at = kernel.params.iter().position(|one| one.name == param);
         let names = [Some(param), argument(&launch.args, param, at).and_then(Expr::as_name)];
         if names.iter().flatten().any(|name| has_name(grid, name)) {
@@ -40,7 +40,7 @@ pub(super) fn tied(module: &Module, kernel: &Kernel, launch: &Launch, param: &st
     known().unwrap_or_default()
 }
 
-/// Whether an expression has it as a name, as `meta["B"]`, or as `meta.B`.
+/// Whether an expression mentions the name directly, as `meta["B"]`, or as `meta.B`.
 fn has_name(expr: &Expr, name: &str) -> bool {
     let mut found = false;
     expr.walk(&mut |part| {
@@ -59,7 +59,7 @@ fn is_own(module: &Module, launch: &Launch) -> bool {
     !module.launches.iter().filter(is_other).any(|other| other.grid.as_name() == Some(name))
 }
 
-/// The axis along which a program's number is multiplied with the parameter.
+/// The axis whose program index is multiplied with the parameter.
 pub(super) fn axis(module: &Module, kernel: &Kernel, param: &str) -> Option<usize> {
     let id = |expr: &Expr| {
         let call = uncast(expr).as_call()?;
@@ -95,7 +95,7 @@ pub(super) fn uncast(expr: &Expr) -> &Expr {
     }
 }
 
-/// What the launch passes for what the kernel divides into tiles of this parameter.
+/// The arguments for the sizes that the kernel divides into tiles of this parameter.
 fn sizes<'a>(kernel: &Kernel, launch: &'a Launch, param: &str) -> Vec<&'a Expr> {
     let mut found = Vec::new();
     walk_expressions(&kernel.body, &mut |expr| {
@@ -110,14 +110,15 @@ fn sizes<'a>(kernel: &Kernel, launch: &'a Launch, param: &str) -> Vec<&'a Expr> 
     found
 }
 
-/// Whether a grid has as many programs however great a tile is: nothing is divided by it, and no program begins at a multiple of it.
+/// Whether the number of programs does not depend on the tile size: the grid divides nothing by it, and no program
+/// begins at a multiple of it.
 pub(super) fn is_free(module: &Module, kernel: &Kernel, param: &str) -> bool {
     let mut is_free = axis(module, kernel, param).is_none();
     walk_expressions(&kernel.body, &mut |expr| is_free &= quotient(expr).is_none_or(|(_, by)| !by.mentions(param)));
     is_free
 }
 
-/// What is divided, and by what.
+/// The dividend and the divisor.
 pub(super) fn quotient(expr: &Expr) -> Option<(&Expr, &Expr)> {
     match &expr.kind {
         ExprKind::Call(call) => of_cdiv(call),
@@ -156,7 +157,7 @@ fn of_cdiv(call: &Call) -> Option<(&Expr, &Expr)> {
     }
 }
 
-/// Something that is divided by a number.
+/// A division by a number.
 struct Division<'a> {
     of: &'a Expr,
     tied: Tied,
@@ -197,13 +198,13 @@ fn divisions(part: &Expr, by: i64) -> Vec<Division<'_>> {
     found
 }
 
-/// Of several nobody knows which is meant.
+/// The only division; with several, it is unknown which one is meant.
 fn only(mut found: Vec<Division<'_>>) -> Option<Tied> {
     let one = found.pop()?;
     found.is_empty().then_some(one.tied)
 }
 
-/// Whether two expressions say the same, wherever they stand.
+/// Whether two expressions are the same, at any places.
 fn is_same(one: &Expr, other: &Expr) -> bool {
     let (names, numbers) = (one.dotted(), one.as_int());
     if names.is_some() || numbers.is_some() {
@@ -250,12 +251,12 @@ def k(x, M, N, A: tl.constexpr, B: tl.constexpr):
     tl.store(x + p % across * B + p // across * A + down, 0)
 ";
 
-    /// The texts that are tied to a parameter of 64, which is the 3rd or 4th.
+    /// The places for a parameter of value 64, which is the third or fourth parameter.
     fn found(kernel: &str, host: &str, param: &str) -> (Vec<String>, Vec<String>) {
         let text = format!("{kernel}{host}");
         let module = Module::build(&Source::parse(text.as_str()));
         let of = tied(&module, &module.kernels[0], module.launches_of("k").next().unwrap(), param, 64);
-        // Enough to tell where it stands.
+        // The text around each place.
         let shown = |spans: Vec<Span>| spans.iter().map(|span| text[span.start - 3..=span.end].to_owned()).collect();
         (shown(of.whole), shown(of.less))
     }
@@ -282,20 +283,20 @@ def k(x, M, N, A: tl.constexpr, B: tl.constexpr):
     fn numbers_of_one_axis_are_tied_by_what_they_divide() {
         let host = "def run(x):\n    m, n = x.shape\n    grid = (triton.cdiv(m, 64) * triton.cdiv(n, 64),)\n    k[grid](x, m, n, 64, 64)\n";
         assert_eq!([whole(FLAT, host, "A"), whole(FLAT, host, "B")], [["m, 64)"], ["n, 64)"]]);
-        // What is passed is something else.
+        // The host passes other values for the sizes.
         assert!(whole(FLAT, &host.replace("x, m, n", "x, 7, 8"), "A").is_empty());
     }
 
     #[test]
-    fn what_is_not_certain_is_left_alone() {
+    fn ambiguous_grid_numbers_are_not_matched() {
         let host = "def run(x, n):\n    grid = (n // 64, n // 64)\n    k[grid](x, 7, n, 64, 64)\n";
         assert_eq!(whole(KERNEL, host, "A"), ["// 64,"]);
         let shared = host.replace("    k[grid]", "    other[grid](x)\n    k[grid]");
         assert!(whole(KERNEL, &shared, "A").is_empty());
-        // Two numbers in one part, a number of another tile, and an axis that nobody knows.
+        // Two divisions in one dimension, a number of another tile, and an unknown axis.
         assert!(whole(KERNEL, &host.replace("(n // 64,", "(n // 64 + n // 64,"), "A").is_empty());
         assert!(whole(KERNEL, &host.replace("n // 64", "n // 32"), "A").is_empty());
-        // What follows the tile by its name.
+        // A number that depends on the tile through its name.
         let named = host.replace("(n // 64,", "(triton.cdiv(n, A) + A // 64,").replace("7, n, 64,", "7, n, A,");
         assert!(whole(KERNEL, &named, "A").is_empty());
         let meta = host.replace("(n // 64,", "lambda meta: (n // meta['A'] + 7 // 64,");

@@ -15,13 +15,13 @@ use super::subject::Subject;
 use super::words::{fresh, indent_of};
 use super::written::assigned;
 
-/// So many rows of programs make a group.
+/// The numbers of tile rows per group that are tried.
 const GROUPS: [i64; 3] = [4, 8, 16];
 
-/// Has programs of a product come in another order, by `tl.swizzle2d`: a group takes some rows of tiles and goes through their columns,
-/// so that the programs that run at a time need fewer rows and columns of the factors, which then stay in the L2. It is a
-/// permutation of the programs, whatever they do. Where a grid has two axes both ways around are tried; where one number is taken apart by
-/// `//` and `%` that is.
+/// Reorders the programs of a product by `tl.swizzle2d`: a group has some rows of tiles and iterates over their
+/// columns, so that programs that run at the same time need fewer rows and columns of the factors, which then stay in
+/// the L2 cache. This is a permutation of the programs. For a grid with two axes, both orders of the axes are tried;
+/// where a kernel splits one index by `//` and `%`, that expression is replaced.
 pub(super) struct GroupedOrder;
 
 impl Skill for GroupedOrder {
@@ -82,7 +82,7 @@ pub(super) fn axis(subject: &Subject<'_>, expr: &Expr) -> Option<i64> {
     i64::try_from(axis.as_int()?).ok()
 }
 
-/// A grid of two axes: both numbers of a program are worked out anew at the start.
+/// The edits for a grid of two axes: both indices of a program are replaced at the start of the kernel.
 fn two_axes(subject: &Subject<'_>, group: i64, is_turned: bool) -> Option<Vec<Edit>> {
     let text = subject.candidate.text.as_str();
     let of = |name: &str| subject.candidate.module.language_name(subject.kernel, name);
@@ -108,7 +108,7 @@ fn two_axes(subject: &Subject<'_>, group: i64, is_turned: bool) -> Option<Vec<Ed
          {order} % {count}({columns}), {count}({rows}), {count}({columns}), {group}\n{indent})\n{indent}",
         names[rows], names[columns]
     );
-    // Before everything, also before a number that stands first.
+    // This precedes all other edits, also an index in the first statement.
     edits.insert(0, Edit { span: Span::new(first.span.start, first.span.start), text: start });
     Some(edits)
 }
@@ -128,7 +128,7 @@ fn one_number(subject: &Subject<'_>, group: i64) -> Option<Vec<Edit>> {
     Some(vec![Edit { span: Span::new(last.span.end, last.span.end), text: grouped }])
 }
 
-/// One of the two.
+/// The quotient or the remainder of a program index.
 struct Part<'a> {
     at: &'a Stmt,
     name: &'a str,
@@ -136,7 +136,8 @@ struct Part<'a> {
     columns: &'a str,
 }
 
-/// What an assignment takes of the number of a program, also as `row, column = program // columns, program % columns`.
+/// The parts of a program index that an assignment computes, also as
+/// `row, column = program // columns, program % columns`.
 fn parts<'a>(subject: &Subject<'a>, at: &'a Stmt) -> Vec<Part<'a>> {
     let mut names = Vec::new();
     at.targets().iter().for_each(|target| target.walk(&mut |part| names.extend(part.as_name())));
@@ -154,7 +155,7 @@ fn part<'a>(subject: &Subject<'a>, at: &'a Stmt, name: &'a str) -> Option<Part<'
     Some(Part { at, name, op, columns: right.as_name()? })
 }
 
-/// What a name is bound to at the top of the kernel, where it is bound once.
+/// The value of a name that is bound only once, at the top level of the kernel.
 fn only_binding<'a>(kernel: &'a Kernel, name: &str) -> Option<&'a Expr> {
     let mut found = Vec::new();
     walk_statements(&kernel.body, &mut |stmt| {
@@ -183,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn both_axes_are_worked_out_anew() {
+    fn both_program_indices_of_a_two_axis_grid_are_swizzled() {
         let body = "    '''A product.'''\n    m = tl.program_id(axis=0)\n    c = tl.program_id(1) * B  # columns\n";
         let all = turned(&text(body));
         assert_eq!(all.len(), 6);
@@ -205,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn one_number_that_is_taken_apart_is_grouped_afterwards() {
+    fn a_split_program_index_is_swizzled_after_the_split() {
         let body = "    pid = tl.program_id(0)\n    columns = tl.cdiv(n, B)\n    c = pid % columns\n    m = pid // columns  # rows\n    at = m * B\n";
         let all = turned(&text(body));
         assert_eq!(all.len(), 3);
@@ -214,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn one_number_may_be_taken_apart_at_once() {
+    fn a_program_index_split_in_one_statement_is_swizzled() {
         let body = "    pid = tl.program_id(0)\n    columns = tl.cdiv(n, B)\n    m, c = pid // columns, pid % columns\n    at = m * B\n";
         let all = turned(&text(body));
         assert_eq!(all.len(), 3);
@@ -223,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_product_or_has_one_axis_is_left_alone() {
+    fn kernels_without_product_or_with_one_axis_are_not_swizzled() {
         let one = text("    m = tl.program_id(0)\n    c = 0\n");
         let other = text("    m = tl.program_id(0)\n    c = tl.program_id(1)\n").replace("tl.dot(x, x)", "1.0");
         let computed = text("    m = tl.program_id(0)\n    c = tl.program_id(B)\n");

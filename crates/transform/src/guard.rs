@@ -1,4 +1,4 @@
-//! Guards for greater tiles in kernels without masks: `128 if n % 128 == 0 else 64`.
+//! Guards for larger tiles in kernels without masks: `128 if n % 128 == 0 else 64`.
 
 use model::kernel::ast::{Expr, ExprKind, Stmt, walk_statements};
 use model::kernel::{HostFunction, Kernel, Launch, Module, Param};
@@ -12,25 +12,25 @@ use super::unmasked;
 use super::words::{fresh, indent_of};
 use super::written::{bindings, grid_of, is_settled, is_steady};
 
-/// What a tile must divide to be taken, and what is taken where it does not.
+/// The sizes that a larger tile must divide, and the tile that is used where it does not.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Guard {
-    /// As the function that launches has them.
+    /// The sizes, as expressions of the host function.
     sizes: Vec<String>,
     otherwise: i64,
     named: Option<Named>,
 }
 
-/// A number that stands in several places gets a name.
+/// A name for a number that occurs in several places.
 #[derive(Clone, Debug, PartialEq)]
 struct Named {
     name: String,
-    /// Where the statement begins before which it is assigned.
+    /// The start of the statement before which the name is assigned.
     at: usize,
     indent: String,
 }
 
-/// A tile of a launch.
+/// A tile size of a launch.
 pub(super) struct LaunchTile<'a> {
     pub(super) kernel: &'a Kernel,
     pub(super) launch: &'a Launch,
@@ -39,7 +39,7 @@ pub(super) struct LaunchTile<'a> {
 }
 
 impl Guard {
-    /// That of a tile; `None` where masks cut it off, or nobody can tell what it divides.
+    /// The guard of a tile; `None` where masks make it unnecessary, or where it is unknown what the tile divides.
     pub(super) fn of(module: &Module, text: &str, tile: &LaunchTile<'_>, spans: &[Span]) -> Option<Self> {
         let host = &module.hosts[tile.launch.host?];
         let first = *spans.first()?;
@@ -75,8 +75,8 @@ impl Guard {
         (!sizes.is_empty()).then_some(Self { sizes, otherwise: tile.current, named })
     }
 
-    /// That of a tile whose number is a constant of the file, and the places of its name that have to be its own: where it is passed, and in
-    /// the grid.
+    /// The guard of a tile whose size is a constant of the file, and the places of its name that need their own value:
+    /// the argument, and the grid.
     pub(super) fn of_global(module: &Module, text: &str, tile: &LaunchTile<'_>) -> Option<(Vec<Span>, Self)> {
         let host = &module.hosts[tile.launch.host?];
         let LaunchTile { kernel, launch, param, .. } = *tile;
@@ -96,17 +96,18 @@ impl Guard {
         Some((spans, guard))
     }
 
-    /// Takes this one instead, and no smaller one, where a size is no multiple.
+    /// Makes this tile the fallback, and no smaller one, where a size is not a multiple.
     pub(super) fn is_right_up_to(&mut self, tile: i64) {
         self.otherwise = self.otherwise.max(tile);
     }
 
-    /// Whether a tile is one that not all sizes take.
+    /// Whether the tile needs the guard, because not all sizes are multiples of it.
     pub(super) fn is_chosen(&self, tile: i64) -> bool {
         tile > self.otherwise
     }
 
-    /// What stands for a tile of another size, and the statement before that, if there is one. A smaller one divides what the other does.
+    /// The expression for another tile size, and a statement to precede it if one is needed. A smaller tile divides
+    /// whatever the fallback divides.
     pub(super) fn written(&self, tile: i64) -> (String, Option<Edit>) {
         if !self.is_chosen(tile) {
             return (tile.to_string(), None);
@@ -123,7 +124,7 @@ impl Guard {
     }
 }
 
-/// What it must divide, and what is taken otherwise, of `128 if n % 128 == 0 else 64` there.
+/// The sizes and the fallback of an existing `128 if n % 128 == 0 else 64`.
 fn read<'a>(module: &'a Module, launch: &'a Launch, span: Span) -> Option<(Vec<&'a Expr>, i64)> {
     let mut found = None;
     walk_statements(&module.hosts[launch.host?].body, &mut |stmt| {
@@ -134,7 +135,7 @@ fn read<'a>(module: &'a Module, launch: &'a Launch, span: Span) -> Option<(Vec<&
     found.map(|(_, sizes, otherwise)| (sizes, otherwise))
 }
 
-/// A size as it stands in the text, such that it can be divided.
+/// A size as it is in the text, in parentheses where it needs them as a dividend.
 fn said(text: &str, size: &Expr) -> String {
     let said = &text[size.span.start..size.span.end];
     match &size.kind {
@@ -143,7 +144,7 @@ fn said(text: &str, size: &Expr) -> String {
     }
 }
 
-/// Whether all names of an expression are bound when a statement begins.
+/// Whether all names of an expression are bound before a statement begins.
 fn is_bound(host: &HostFunction, size: &Expr, stmt: &Stmt) -> bool {
     let mut is_bound = true;
     size.walk(&mut |part| {
@@ -155,7 +156,7 @@ fn is_bound(host: &HostFunction, size: &Expr, stmt: &Stmt) -> bool {
     is_bound
 }
 
-/// A name for the tile that the function does not use yet: that of the parameter where it can be.
+/// A name for the tile that the function does not use yet, that of the parameter if possible.
 fn free_name(module: &Module, host: &HostFunction, text: &str, param: &str) -> String {
     let mut is_used = host.params.iter().any(|one| one == param) || module.bindings.contains_key(param);
     walk_statements(&host.body, &mut |stmt| {
@@ -192,7 +193,7 @@ def k(x, y, n, A: tl.constexpr, B: tl.constexpr):
     k[(triton.cdiv(m, 64),)](x, y, n, A=64, B=32)
 ";
 
-    /// The lines that the turns of tiles change in the function that launches, those of greater tiles alone.
+    /// The lines of the host function that proposals for larger tiles change.
     fn greater(head: &str, host: &str) -> Vec<String> {
         let lines = |text: &str| -> Vec<String> {
             let new = text[text.find("def run").unwrap()..].lines().filter(|line| !host.contains(*line));
@@ -206,7 +207,7 @@ def k(x, y, n, A: tl.constexpr, B: tl.constexpr):
     }
 
     #[test]
-    fn a_tile_without_a_mask_is_greater_where_it_divides() {
+    fn an_unmasked_tile_grows_only_if_it_divides_the_size() {
         let launch = "k[(triton.cdiv(m, A),)](x, y, n, A=A, B=32)";
         assert_eq!(
             greater(HEAD, HOST),
@@ -220,7 +221,7 @@ def k(x, y, n, A: tl.constexpr, B: tl.constexpr):
     }
 
     #[test]
-    fn what_is_written_so_is_turned_on() {
+    fn an_existing_guarded_tile_can_change_further() {
         let host = HOST.replace("B=32", "B=64 if n % 64 == 0 else 32");
         let all = turned_by(&TileSizes, &format!("{HEAD}{host}"));
         let of_b: Vec<&str> =
@@ -229,7 +230,7 @@ def k(x, y, n, A: tl.constexpr, B: tl.constexpr):
     }
 
     #[test]
-    fn what_the_user_had_is_taken_otherwise() {
+    fn the_fallback_of_a_guard_is_the_users_tile() {
         let text = format!("{HEAD}{HOST}");
         let (workload, user) =
             (Workload { entry: "run".to_owned(), ..Workload::default() }, Candidate::original(&text));
@@ -249,7 +250,7 @@ def k(x, y, n, A: tl.constexpr, B: tl.constexpr):
     }
 
     #[test]
-    fn what_is_beside_is_told_by_masks() {
+    fn masks_decide_whether_a_tile_needs_a_guard() {
         let head = |body: &str| {
             format!(
                 "import triton\nimport triton.language as tl\n@triton.jit\ndef k(x, y, n, A: tl.constexpr):\n    at = tl.program_id(0) * A + tl.arange(0, A)\n{body}\n"
@@ -277,27 +278,27 @@ def k(x, y, n, A: tl.constexpr, B: tl.constexpr):
         for body in [
             "    tl.store(y + at, tl.load(x + at, mask=at < n), mask=at < n)",
             "    is_in = at < n\n    tl.store(y + at, tl.load(x + at, is_in), is_in)",
-            // What begins anew is never beside.
+            // Wrapped indices never exceed the size.
             "    again = at % n\n    tl.store(y + again, tl.load(x + again))",
             "    it = tl.make_block_ptr(x, (n,), (1,), (tl.program_id(0) * A,), (A,), (0,))\n    tl.store(it, 1.0, boundary_check=(0,))",
         ] {
             assert!(!is_guarded(body, host), "{body}");
         }
-        // Nobody knows the size where the number stands.
+        // The size is not bound yet at the number.
         let above =
             host.replace("    n =", "    tile = 64\n    n =").replace("A=64", "A=tile").replace("// 64", "// tile");
         assert!(!is_guarded("    tl.store(y + at, 1.0)", &above));
     }
 
     #[test]
-    fn a_constant_of_the_file_stays_what_it_is() {
+    fn a_guarded_constant_of_the_file_is_not_changed() {
         let host = HOST.replace("m, 64", "m, TILE").replace("A=64", "A=TILE");
         let all = greater(&HEAD.replace("@triton.jit\ndef k", "TILE = 64\n@triton.jit\ndef k"), &host);
         assert_eq!(all[0], "A = 128 if m % 128 == 0 else 64; k[(triton.cdiv(m, A),)](x, y, n, A=A, B=32)");
     }
 
     #[test]
-    fn what_a_dictionary_holds_is_turned_there() {
+    fn a_guarded_tile_in_a_dictionary_changes_in_place() {
         for dictionary in ["dict(A=64, B=32)", "{'A': 64, 'B': 32}"] {
             let host = HOST.replace("A=64, B=32", "**both").replace("m, 64", "m, both['A']");
             let host = host.replace("    k[", &format!("    both = {dictionary}\n    k["));
@@ -308,7 +309,7 @@ def k(x, y, n, A: tl.constexpr, B: tl.constexpr):
     }
 
     #[test]
-    fn two_tiles_of_one_name_are_turned_apart() {
+    fn two_tiles_with_one_name_change_separately() {
         let host = HOST
             .replace("    k[", "    tile = 64\n    k[")
             .replace("A=64, B=32", "A=tile, B=tile")

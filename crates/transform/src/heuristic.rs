@@ -7,7 +7,8 @@ use rules::Edit;
 use crate::subject::Subject;
 use crate::words::indent_of;
 
-/// Whether a kernel can be given one: nothing but launches passes its arguments, and they go through decorators that are understood.
+/// Whether a constexpr can be added to a kernel: only launches pass its arguments, through decorators that are
+/// understood.
 pub(super) fn is_open(subject: &Subject<'_>) -> bool {
     let kernel = subject.kernel;
     let is_called = subject.candidate.module.called_in_kernels().contains(&kernel.name);
@@ -15,8 +16,9 @@ pub(super) fn is_open(subject: &Subject<'_>) -> bool {
     is_plain && subject.workload.source != WorkloadSource::Launch
 }
 
-/// The edits that give a kernel a constant of this name, which is what `test` makes of its arguments, `args`. It is right above the
-/// kernel, so that `args` has what autotuners and other heuristics set.
+/// The edits that add a constexpr with this name to a kernel, with the value of `test`, an expression over the
+/// arguments, `args`. The decorator is directly above the kernel, so that `args` has the values that autotuners and
+/// other heuristics set.
 pub(super) fn decided(subject: &Subject<'_>, name: &str, test: &str) -> Option<Vec<Edit>> {
     let (module, kernel, text) = (&subject.candidate.module, subject.kernel, subject.candidate.text.as_str());
     let triton = *module.imports.aliases_of("triton").first()?;
@@ -25,7 +27,7 @@ pub(super) fn decided(subject: &Subject<'_>, name: &str, test: &str) -> Option<V
     let at = text[..jit.expr.span.start].rfind('@')?;
     let indent = indent_of(text, at)?;
     let last = kernel.params.last().filter(|_| kernel.params.iter().all(|param| !param.variadic))?;
-    // Behind a default there must be one.
+    // A parameter after one with a default needs a default.
     let default = if last.default.is_some() { " = False" } else { "" };
     let put = |at: usize, text: String| Edit { span: Span::new(at, at), text };
     Some(vec![

@@ -16,8 +16,9 @@ use super::subject::Subject;
 use super::words::indent_of;
 use super::written::bindings;
 
-/// Puts what a loop loads in each round, at the same place and with the same mask, before the loop, with what that is computed from.
-/// Triton leaves such loads where they stand, since it does not know that nothing is written there.
+/// Moves a loop-invariant load, with the same address and the same mask in each iteration, in front of the loop,
+/// together with the statements that it depends on. Triton does not move such loads, since it does not know that the
+/// loop does not write there.
 pub(super) struct HoistedLoads;
 
 impl Skill for HoistedLoads {
@@ -54,7 +55,7 @@ impl Skill for HoistedLoads {
     }
 }
 
-/// The edits that move what can be moved; `None` where no load is among it.
+/// The edits that move all movable statements; `None` where no load is among them.
 fn hoisted(subject: &Subject<'_>, around: &Stmt, body: &[Stmt]) -> Option<Vec<Edit>> {
     let steady = Steady::of(subject, around, body, true)?;
     if !steady.loads || steady.statements.len() == body.len() {
@@ -63,17 +64,17 @@ fn hoisted(subject: &Subject<'_>, around: &Stmt, body: &[Stmt]) -> Option<Vec<Ed
     moved(subject, around, &steady.statements)
 }
 
-/// What is the same in all rounds of a loop.
+/// The loop-invariant parts of a loop.
 pub(super) struct Steady<'a> {
-    /// The statements that say it, in order.
+    /// The loop-invariant statements, in order.
     pub(super) statements: Vec<&'a Stmt>,
-    /// The names that differ.
+    /// The names whose values differ from iteration to iteration.
     pub(super) differs: Vec<&'a str>,
     loads: bool,
 }
 
 impl<'a> Steady<'a> {
-    /// With what is loaded, or without; `None` where nobody can tell what the loop writes to.
+    /// The invariant statements, with or without loads; `None` where it is unknown which memory the loop writes.
     pub(super) fn of(subject: &Subject<'_>, around: &'a Stmt, body: &'a [Stmt], with_loads: bool) -> Option<Self> {
         let mut differs: Vec<&str> = around.targets().iter().flat_map(in_expr).collect();
         walk_statements(body, &mut |stmt| differs.extend(bound_by(stmt).unwrap_or_default()));
@@ -96,7 +97,7 @@ impl<'a> Steady<'a> {
     }
 }
 
-/// The edits that move statements of a loop to before it.
+/// The edits that move statements of a loop in front of it.
 pub(super) fn moved(subject: &Subject<'_>, around: &Stmt, statements: &[&Stmt]) -> Option<Vec<Edit>> {
     let text = subject.candidate.text.as_str();
     let indent = indent_of(text, around.span.start)?;
@@ -106,7 +107,7 @@ pub(super) fn moved(subject: &Subject<'_>, around: &Stmt, statements: &[&Stmt]) 
         let lines = lines_with_comments(text, stmt)?;
         let deeper = indent_of(text, stmt.span.start)?;
         for line in text[lines.start..lines.end].lines() {
-            // Further lines of a statement keep how far they are in.
+            // Further lines of a statement keep their relative indentation.
             before += &format!("{indent}{}\n", line.strip_prefix(deeper).unwrap_or(line.trim_start()));
         }
         edits.push(Edit { span: Span::new(lines.start, (lines.end + 1).min(text.len())), text: String::new() });
@@ -116,7 +117,7 @@ pub(super) fn moved(subject: &Subject<'_>, around: &Stmt, statements: &[&Stmt]) 
     Some(edits)
 }
 
-/// `name = value`, for a name that nothing else binds.
+/// `name = value`, for a name without another binding.
 pub(super) fn once<'a>(subject: &Subject<'_>, stmt: &'a Stmt) -> Option<(&'a str, &'a Expr)> {
     let StmtKind::Assign { targets, annotation: None, value: Some(value) } = &stmt.kind else { return None };
     let [target] = targets.as_slice() else { return None };
@@ -155,7 +156,7 @@ def run(x, w, out):
     }
 
     #[test]
-    fn what_all_rounds_load_is_loaded_before_them() {
+    fn loop_invariant_loads_are_moved_before_the_loop() {
         let expected = KERNEL
             .replace(
                 "    for row in range",
@@ -177,18 +178,18 @@ def run(x, w, out):
             );
         assert_eq!(turned(KERNEL), [expected.as_str()]);
         assert!(turned(&expected).is_empty());
-        // Also through a name of its own.
+        // The address may have a name of its own.
         let named =
             KERNEL.replace("w + cols, mask", "base, mask").replace("    for row", "    base = w + cols\n    for row");
         assert_eq!(turned(&named).len(), 1);
     }
 
     #[test]
-    fn what_may_be_another_in_each_round_stays() {
+    fn loads_that_may_vary_stay_in_the_loop() {
         for (old, new) in [
             ("w + cols, mask", "w + row, mask"),
             ("w + cols, mask=cols < N", "w + cols, mask=cols < N - row"),
-            // It is written there, as far as anybody knows.
+            // The loop writes to that memory, or may do so.
             ("out + row * N", "w + row * N"),
             ("        twice", "        helper(w)\n        twice"),
             ("w + cols, mask", "f(w) + cols, mask"),

@@ -8,7 +8,7 @@ use super::skill::Skill;
 use super::step::StepSize;
 use super::subject::Subject;
 
-/// Turns `num_warps` or `num_stages`, which are written where the launch leaves them out.
+/// Changes `num_warps` or `num_stages`, or adds the option where the launch does not set it.
 pub(super) struct LaunchOptions;
 
 impl Skill for LaunchOptions {

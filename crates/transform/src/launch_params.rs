@@ -211,7 +211,7 @@ fn tile_knob(module: &Module, text: &str, kernel: &Kernel, launches: &[&Launch],
         place => place,
     };
     let mut knob = Knob::new(&param.name, current, choices, place);
-    // Of several launches each may divide something else.
+    // With several launches, the tile may divide a different size in each.
     if let [launch] = launches {
         let tile = LaunchTile { kernel, launch, param: &param.name, current };
         knob.guard = Guard::of(module, text, &tile, &knob.spans());

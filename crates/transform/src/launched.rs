@@ -7,18 +7,18 @@ use protocol::{ArgumentValue, Workload};
 
 use super::written::only_value;
 
-/// What a call of a function passes for one of its parameters.
+/// The argument of a call for one of the function's parameters.
 pub(super) fn called_with<'a>(host: &HostFunction, call: &'a Workload, name: &str) -> Option<&'a ArgumentValue> {
     let by_name = call.kwargs.iter().find(|(given, _)| given == name).map(|(_, value)| value);
     by_name.or_else(|| call.args.get(host.params.iter().position(|param| param == name)?))
 }
 
-/// What is passed for a parameter, if that is certain.
+/// The argument of a parameter, if it is certain.
 pub(super) fn passed_for<'a>(kernel: &'a Kernel, launch: &'a Launch, name: &str) -> Option<&'a Expr> {
     all_passed(kernel, launch).into_iter().find(|(param, _)| *param == name).map(|(_, arg)| &arg.value)
 }
 
-/// What is passed for which parameter of a kernel, as far as that is certain.
+/// The arguments and the parameters of a kernel that they are for, as far as that is certain.
 pub(super) fn all_passed<'a>(kernel: &'a Kernel, launch: &'a Launch) -> Vec<(&'a str, &'a Arg)> {
     let (params, args) = (&kernel.params, &launch.args);
     let is_plain = |arg: &&Arg| arg.keyword.is_none() && !matches!(arg.value.kind, ExprKind::Starred(_));
@@ -28,7 +28,8 @@ pub(super) fn all_passed<'a>(kernel: &'a Kernel, launch: &'a Launch) -> Vec<(&'a
         params.iter().zip(args.iter().take_while(is_plain)).map(|(param, arg)| (param.name.as_str(), arg)).collect();
     let is_full = params.iter().all(|param| param.default.is_none()) && kernel.autotune.is_none();
     if has_star(args) && is_full && kernel.heuristics.as_ref().is_some_and(Vec::is_empty) {
-        // All parameters are given: what comes behind `*strides` ends with the last that has no name.
+        // All parameters get an argument, so the last positional argument after `*strides` is for the last parameter
+        // without a keyword.
         let unnamed = params.iter().rev().filter(|param| named.iter().all(|(name, _)| *name != param.name));
         let last = args.iter().rev().skip_while(|arg| arg.keyword.is_some()).take_while(is_plain);
         found.extend(unnamed.zip(last).map(|(param, arg)| (param.name.as_str(), arg)));
@@ -37,12 +38,13 @@ pub(super) fn all_passed<'a>(kernel: &'a Kernel, launch: &'a Launch) -> Vec<(&'a
     found
 }
 
-/// What a launch passes by a dictionary that is unpacked there, `**config`; `None` where one of these is not written out in the function.
+/// The entries of the dictionaries that a launch unpacks, `**config`; `None` where one of them is not written out in
+/// the function.
 pub(super) fn unpacked<'a>(module: &'a Module, launch: &'a Launch) -> Option<Vec<(&'a str, &'a Expr)>> {
     let mut all = Vec::new();
     for arg in &launch.args {
         let ExprKind::Starred(inner) = &arg.value.kind else { continue };
-        // One star alone unpacks what has no names.
+        // A single star unpacks positional arguments.
         if inner.span.start <= arg.value.span.start + 1 {
             continue;
         }
@@ -72,7 +74,7 @@ fn items(dictionary: &Expr) -> Option<Vec<(&str, &Expr)>> {
     }
 }
 
-/// The statement without statements in it that holds a part of the text.
+/// The innermost statement that contains a part of the text and no other statements.
 pub(super) fn innermost(host: &HostFunction, span: Span) -> Option<&Stmt> {
     let mut found = None;
     walk_statements(&host.body, &mut |stmt| {

@@ -16,12 +16,13 @@ use super::pointwise::{METHODS, is_function, is_helper};
 use super::subject::Subject;
 use super::words::fresh;
 
-/// What a value was in the kernel as it is written.
+/// The kind of a value in the kernel as it was written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Kind {
-    /// It differs from program to program, or is a tile of one element for another reason: it has two axes now.
+    /// The value differs from program to program, or is a tile of one element for another reason: it has two axes in
+    /// the new kernel.
     of_row: bool,
-    /// It lies along the row.
+    /// The value extends along the row.
     along: bool,
 }
 
@@ -33,27 +34,27 @@ impl Kind {
     }
 }
 
-/// Functions that make one element of a row.
+/// Functions that reduce a row to one element.
 pub(super) const REDUCTIONS: &[&str] = &["max", "min", "sum"];
 
-/// Names that the new kernel has.
+/// Names of the new kernel.
 struct Names {
-    /// The numbers of the rows of a program, as a column; of a round, the first of them.
+    /// The indices of the rows of a program, as a column, or of an iteration.
     rows: String,
-    /// Which of them exist.
+    /// The mask of the rows that exist.
     exist: String,
-    /// How many rows there are.
+    /// The number of rows.
     count: String,
-    /// How many a program takes.
+    /// The number of rows per program.
     size: String,
 }
 
-/// What a kernel's rows are taken from.
+/// The source of a kernel's row index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RowSource {
-    /// Each program along this axis of the grid has one.
+    /// Each program along this axis of the grid has one row.
     Programs(u8),
-    /// The last loop of each program goes over them, from its own number on by the number of programs.
+    /// The last loop of each program iterates over rows, from the program's index in steps of the number of programs.
     Rounds,
 }
 
@@ -64,20 +65,20 @@ struct Lift<'a> {
     text: &'a str,
     names: Names,
     kinds: HashMap<String, Kind>,
-    /// Where names began as plain numbers.
+    /// Names that were first bound to scalars, with their initial values.
     begun: HashMap<String, &'a Expr>,
     edits: Vec<Edit>,
     has_rows: bool,
 }
 
-/// A kernel with several rows for each program.
+/// A kernel that processes several rows per program.
 pub(super) struct Lifted {
     pub(super) edits: Vec<Edit>,
-    /// The parameter that says how many.
+    /// The parameter for the number of rows per program.
     pub(super) size: String,
 }
 
-/// Gives each program so many rows, or each of its rounds; `None` where it is not known how.
+/// Lets each program, or each iteration of its loop, process several rows; `None` where that is not possible.
 pub(super) fn lift(subject: &Subject<'_>, way: RowSource, size: i64) -> Option<Lifted> {
     let (module, kernel, text) = (&subject.candidate.module, subject.kernel, subject.candidate.text.as_str());
     let is_plain = kernel.plain
@@ -178,7 +179,8 @@ impl<'a> Lift<'a> {
         }
     }
 
-    /// The body of a loop: what is carried from one round to the next must be a tile of rows before the first, too.
+    /// Reads the body of a loop. A value that is carried from one iteration to the next must be a tile of rows before
+    /// the first, too.
     fn repeated(&mut self, body: &'a [Stmt]) -> Option<()> {
         let before = self.kinds.clone();
         let edits = self.edits.len();
@@ -188,7 +190,7 @@ impl<'a> Lift<'a> {
         if carried.is_empty() {
             return Some(());
         }
-        // Once more, with those that become tiles of rows as such.
+        // Reads the body once more, with the carried values as tiles of rows.
         self.edits.truncate(edits);
         let after = std::mem::replace(&mut self.kinds, before);
         for name in carried {
@@ -203,7 +205,7 @@ impl<'a> Lift<'a> {
         before.iter().all(|(name, kind)| self.kinds[name] == *kind).then_some(())
     }
 
-    /// A number that a loop begins with becomes a column of it.
+    /// Turns the initial value of a carried scalar into a column.
     fn widen(&mut self, name: &str) -> Option<()> {
         let value = *self.begun.get(name)?;
         let is_float = match &value.kind {
@@ -226,7 +228,7 @@ impl<'a> Lift<'a> {
 
     // --- expressions ----------------------------------------------------------------------------------------------
 
-    /// What a name is: a local one must have been bound before.
+    /// The kind of a name; a local one must have been bound before.
     fn known(&self, name: &str) -> Option<Kind> {
         if let Some(kind) = self.kinds.get(name) {
             return Some(*kind);
@@ -235,7 +237,7 @@ impl<'a> Lift<'a> {
         (is_param || !self.kernel.locals.contains(name)).then_some(SCALAR)
     }
 
-    /// Something that must be the same in all programs, and one number.
+    /// Requires an expression to be a scalar that is the same in all programs.
     fn scalar(&mut self, expr: &'a Expr) -> Option<()> {
         (self.expr(expr)? == SCALAR).then_some(())
     }
@@ -247,7 +249,7 @@ impl<'a> Lift<'a> {
                 Some(SCALAR)
             }
             ExprKind::Attribute { value, name, .. } => match name.as_str() {
-                // The type of a tile is that of a tile of rows.
+                // A tile has the same type with rows added.
                 "dtype" => self.expr(value).map(|_| SCALAR),
                 "T" | "shape" => None,
                 _ => self.scalar(value).map(|()| SCALAR),
@@ -324,7 +326,7 @@ impl<'a> Lift<'a> {
                 let pointer = self.expr(call.argument("pointer", Some(0))?)?;
                 let rest = self.others(call)?;
                 self.mask(call, 2)?;
-                // Otherwise all rows go to one place.
+                // Without that, all rows would store to one place.
                 (pointer.of_row && (pointer.along || !rest.along)).then_some(SCALAR)
             }
             "range" | "static_range" | "cdiv" | "constexpr" | "static_assert" => {
@@ -336,7 +338,7 @@ impl<'a> Lift<'a> {
         }
     }
 
-    /// All arguments but the first.
+    /// Reads all arguments but the first.
     fn others(&mut self, call: &'a Call) -> Option<Kind> {
         let is_pointer = |at: usize, arg: &Arg| match &arg.keyword {
             Some((name, _)) => name == "pointer",
@@ -349,7 +351,7 @@ impl<'a> Lift<'a> {
         Some(kind)
     }
 
-    /// Rows that do not exist are left out.
+    /// Adds the mask of existing rows to a call.
     fn mask(&mut self, call: &'a Call, position: usize) -> Option<()> {
         self.edits.extend(and_mask(call, position, &self.names.exist)?);
         Some(())
@@ -376,7 +378,7 @@ impl<'a> Lift<'a> {
         Some(Kind { of_row: true, along: false })
     }
 
-    /// `tl.zeros([BLOCK], …)` and its like, along the row.
+    /// Reads `tl.zeros([BLOCK], …)` and similar calls, which extend along the row.
     fn filled(&mut self, call: &'a Call) -> Option<Kind> {
         let shape = call.argument("shape", Some(0))?;
         let (ExprKind::List(parts) | ExprKind::Tuple(parts)) = &shape.kind else { return None };
@@ -391,7 +393,7 @@ impl<'a> Lift<'a> {
     }
 }
 
-/// What all branches agree on; a name that only some of them bind is not known afterwards.
+/// The kinds on which all branches agree; a name that only some of them bind is unknown afterwards.
 fn join(after: &mut Option<HashMap<String, Kind>>, kinds: &HashMap<String, Kind>) -> Option<()> {
     let Some(known) = after else {
         *after = Some(kinds.clone());

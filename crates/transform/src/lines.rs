@@ -22,7 +22,7 @@ pub(super) fn lines_of(text: &str, stmt: &Stmt) -> Option<Span> {
     (rest.is_empty() || rest.starts_with('#')).then_some(lines)
 }
 
-/// The same with the comments right above.
+/// The same, with the comments directly above.
 pub(super) fn lines_with_comments(text: &str, stmt: &Stmt) -> Option<Span> {
     let mut lines = lines_of(text, stmt)?;
     while lines.start > 0 {

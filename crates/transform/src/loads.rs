@@ -1,4 +1,4 @@
-//! Which values statements load, and which parameters they write to.
+//! The values that statements load, and the parameters that they write to.
 
 use model::analysis::types::access::leftmost;
 use model::kernel::Kernel;
@@ -9,21 +9,21 @@ use super::pointwise::METHODS;
 use super::subject::Subject;
 use super::written::{bindings, only_value};
 
-/// How many names are followed to the parameter that a pointer starts from.
+/// The greatest number of names that are followed to the parameter that a pointer starts from.
 const DEPTH: usize = 8;
-/// What a statement that moves may not call: it does something, or something else each time.
+/// Calls that a statement to be moved must not contain: they have an effect, or return another value each time.
 const ACTS: [&str; 8] = ["store", "atomic", "device_", "debug_", "inline_asm", "rand", "clock", "globaltimer"];
 
-/// What a value loads.
+/// The memory that a value is loaded from.
 #[derive(PartialEq)]
 pub(super) enum Loaded {
     None,
     Some,
-    /// Nobody can tell, or it is something else in each round.
+    /// Unknown, or not the same in each iteration.
     Unknown,
 }
 
-/// What a value loads where these parameters are written to.
+/// The loads of a value, given the parameters that are written to.
 pub(super) fn loaded(subject: &Subject<'_>, value: &Expr, written: &[&str]) -> Loaded {
     let mut found = Loaded::None;
     value.walk(&mut |expr| {
@@ -41,21 +41,21 @@ pub(super) fn loaded(subject: &Subject<'_>, value: &Expr, written: &[&str]) -> L
             }
             Some(_) => {}
             None if is_method || call.func.as_name().is_some_and(|name| BUILTINS.contains(&name)) => {}
-            // A function of the user's may do anything.
+            // A function of the user may do anything.
             None => found = Loaded::Unknown,
         }
     });
     found
 }
 
-/// The parameters that some statements write to; `None` where nobody can tell.
+/// The parameters that some statements write to; `None` where that is unknown.
 pub(super) fn written<'a>(subject: &Subject<'a>, body: &[Stmt]) -> Option<Vec<&'a str>> {
     let (mut all, mut is_known) = (Vec::new(), true);
     walk_expressions(body, &mut |expr| {
         let Some(call) = expr.as_call() else { return };
         let writes = match subject.member(call) {
             Some(name) => name == "store" || name.starts_with("atomic"),
-            // Methods of tiles write nothing, those of descriptors and functions of the user's may.
+            // Methods of tiles write nothing; those of descriptors and functions of the user may.
             None => match &call.func.kind {
                 ExprKind::Attribute { name, .. } => !METHODS.contains(&name.as_str()),
                 ExprKind::Name(name) => !BUILTINS.contains(&name.as_str()),
@@ -80,7 +80,7 @@ pub(super) fn root<'a>(subject: &Subject<'a>, pointer: &Expr) -> Option<&'a str>
         if bindings(&kernel.body, name).is_empty() {
             return kernel.params.iter().map(|param| param.name.as_str()).find(|param| *param == name);
         }
-        // None of `pointer += step`.
+        // The pointer must not change by `pointer += step`.
         name = leftmost(only_value(&kernel.body, name)?)?;
     }
     None

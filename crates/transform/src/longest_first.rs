@@ -15,10 +15,10 @@ use super::subject::Subject;
 /// The axes of a grid.
 const AXES: [i64; 3] = [0, 1, 2];
 
-/// Turns the numbers of an axis around, `tl.num_programs(0) - 1 - tl.program_id(0)`, where they bound a loop on one side, as the rows of
-/// causal attention do: there the last programs go through the most rounds. The device begins with the first ones, so at the end it waits for few
-/// programs that are long; with the longest first it waits for short ones. It is a permutation of the programs, whatever they do; those
-/// that wait for each other may have been meant to come in an order, and are left alone.
+/// Reverses the program indices of an axis, `tl.num_programs(0) - 1 - tl.program_id(0)`, where they bound one side of a
+/// loop, as the rows of causal attention do: there the last programs have the most iterations. The device starts
+/// programs in order, so at the end it waits for a few long ones; with the longest first it waits for short ones. This
+/// is a permutation of the programs. Programs that wait for each other may depend on their order, and stay as they are.
 pub(super) struct LongestFirst;
 
 impl Skill for LongestFirst {
@@ -46,7 +46,7 @@ impl Skill for LongestFirst {
     }
 }
 
-/// Whether programs may wait for each other, or already come in an order of somebody's own.
+/// Whether programs may wait for each other, or already run in a chosen order.
 fn may_wait(subject: &Subject<'_>) -> bool {
     let mut waits = false;
     walk_statements(&subject.kernel.body, &mut |stmt| waits |= matches!(stmt.kind, StmtKind::While { .. }));
@@ -75,8 +75,8 @@ fn turned(subject: &Subject<'_>, at: i64) -> Option<Proposal> {
     )
 }
 
-/// Whether a loop begins or ends, but not both, where the number of the program on an axis says. Loops of which both ends move with it have
-/// the same rounds everywhere.
+/// Whether exactly one bound of a loop depends on the program index of an axis. A loop whose bounds both depend on it
+/// has the same number of iterations in all programs.
 fn bounds_a_loop(subject: &Subject<'_>, at: i64) -> bool {
     let mut known = BTreeSet::new();
     let depends = |expr: &Expr, known: &BTreeSet<&str>| {
@@ -86,7 +86,7 @@ fn bounds_a_loop(subject: &Subject<'_>, at: i64) -> bool {
         });
         found
     };
-    // Assignments in loops may be used above them.
+    // Values assigned in a loop may be used earlier in its body.
     loop {
         let before = known.len();
         walk_statements(&subject.kernel.body, &mut |stmt| {
@@ -109,7 +109,7 @@ fn bounds_a_loop(subject: &Subject<'_>, at: i64) -> bool {
         let plain: Vec<&Expr> = call.args.iter().filter(|arg| arg.keyword.is_none()).map(|arg| &arg.value).collect();
         found |= match plain[..] {
             [stop] => depends(stop, &known),
-            // A loop over programs steps by their number.
+            // A loop over programs advances by their number.
             [start, stop] | [start, stop, _] => {
                 depends(start, &known) != depends(stop, &known) && !is_over_programs(subject, iter)
             }
@@ -149,7 +149,7 @@ mod tests {
     const LOOP: &str = "    for at in range(0, end, B):\n        tl.store(x + at, first)\n";
 
     #[test]
-    fn programs_that_take_longer_and_longer_come_in_the_other_order() {
+    fn programs_with_growing_loops_are_reversed() {
         let causal = format!(
             "    first = tl.program_id(0) * B\n    head = tl.program_id(1)\n    end = tl.minimum(first + B, n)\n{LOOP}"
         );
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn loops_with_the_same_rounds_everywhere_are_left_alone() {
+    fn programs_with_equally_long_loops_keep_their_order() {
         for body in [
             format!("    first = tl.program_id(0) * B\n    end = n\n{LOOP}"),
             format!(

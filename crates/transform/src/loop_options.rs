@@ -12,24 +12,24 @@ use super::skill::Skill;
 use super::step::StepSize;
 use super::subject::Subject;
 
-/// Only the first so many loops are turned.
+/// The maximum number of loops that are changed.
 const MOST: usize = 4;
-/// Numbers that are tried.
+/// The options with numbers, and the numbers that are tried.
 const NUMBERS: [(&str, &[i64]); 2] = [("num_stages", &[1, 2, 3, 4, 5]), (UNROLL, &[2, 4])];
 const UNROLL: &str = "loop_unroll_factor";
 
-/// Gives a loop that loads something an option of `tl.range`, for which `range` becomes `tl.range`; or turns a number that is given. The
-/// rounds of a loop stay what they are. `num_stages` has loads of later rounds begin early, also where nothing but a `tl.dot` would have
-/// them so otherwise, `loop_unroll_factor` makes one round of several, `flatten` one loop of two, `warp_specialize` has some warps
-/// load for others.
+/// Gives a loop that loads data an option of `tl.range`, in place of `range` where needed, or changes the number of an
+/// existing option. The iterations stay the same. `num_stages` starts loads of later iterations early, also where only
+/// a `tl.dot` would cause that otherwise; `loop_unroll_factor` merges several iterations into one, `flatten` merges two
+/// nested loops, and with `warp_specialize` some warps load for the others.
 pub(super) struct LoopOptions;
 
 /// A loop that loads.
 struct Loop<'a> {
-    /// As told apart from others, in the order of the source.
+    /// A name that distinguishes the loop from others, in source order.
     name: String,
     call: &'a Call,
-    /// What to call instead of `range`.
+    /// The function to call in place of `range`.
     range: Option<String>,
     body: &'a [Stmt],
 }
@@ -72,7 +72,7 @@ impl Skill for LoopOptions {
     }
 }
 
-/// The loops of a kernel that load. Those over `static_range` are gone before Triton plans anything.
+/// The loops of a kernel that load data. Loops over `static_range` are unrolled before Triton pipelines anything.
 fn loops<'a>(subject: &Subject<'a>) -> Vec<Loop<'a>> {
     let (module, kernel) = (&subject.candidate.module, subject.kernel);
     let (mut all, mut count) = (Vec::new(), 0);
@@ -95,15 +95,16 @@ fn loops<'a>(subject: &Subject<'a>) -> Vec<Loop<'a>> {
     all
 }
 
-/// Whether a loop is known not to stop below its start. Triton counts the rounds of one that it unrolls by an unsigned division
-/// (`arith.divui`, 3.3 to 3.9): where its stop lies below its start, they are half a billion and not none.
+/// Whether a loop certainly does not stop below its start. Triton counts the iterations of a loop that it unrolls by an
+/// unsigned division (`arith.divui`, 3.3 to 3.9): where the stop is below the start, that gives half a billion
+/// iterations instead of none.
 fn rises(subject: &Subject<'_>, call: &Call) -> bool {
     let given: Vec<&Expr> = call.args.iter().filter(|arg| arg.keyword.is_none()).map(|arg| &arg.value).collect();
     let [start, stop, ..] = given.as_slice() else { return true };
     start.as_int() == Some(0) || is_at_least(subject, stop, start).unwrap_or(false)
 }
 
-/// Whether `stop` is the greater of `start` and something else, by itself or by all that may have given it its value.
+/// Whether `stop` is the maximum of `start` and something else, directly or through all of its assignments.
 fn is_at_least(subject: &Subject<'_>, stop: &Expr, start: &Expr) -> Option<bool> {
     let reaching = Reaching::of(subject.kernel)?;
     let value = |expr: &Expr| {
@@ -125,12 +126,12 @@ fn is_at_least(subject: &Subject<'_>, stop: &Expr, start: &Expr) -> Option<bool>
     Some(!from.is_empty() && from.iter().all(is_given))
 }
 
-/// Whether a builtin of Python is something else here.
+/// Whether a builtin name of Python is bound to something else here.
 fn is_bound(subject: &Subject<'_>, name: &str) -> bool {
     subject.kernel.locals.contains(name) || subject.candidate.module.bindings.contains_key(name)
 }
 
-/// Whether a function of Triton is called somewhere in there, or a method of its name: `descriptor.load`.
+/// Whether some statements call a function of Triton, or a method of its name: `descriptor.load`.
 fn calls(subject: &Subject<'_>, body: &[Stmt], name: &str) -> bool {
     let mut found = false;
     walk_expressions(body, &mut |expr| {
@@ -147,7 +148,7 @@ fn given<'a>(it: &Loop<'a>, keyword: &str) -> Option<&'a Expr> {
     arg.map(|arg| &arg.value)
 }
 
-/// The loop with one more keyword.
+/// The loop with one more keyword argument.
 fn with(it: &Loop<'_>, keyword: &str, value: &str) -> Option<Vec<Edit>> {
     let end = it.call.args.last()?.span.end;
     let renamed = it.range.iter().map(|name| Edit { span: it.call.func.span, text: name.clone() });
@@ -155,7 +156,7 @@ fn with(it: &Loop<'_>, keyword: &str, value: &str) -> Option<Vec<Edit>> {
     Some(renamed.chain([added]).collect())
 }
 
-/// The loop with other numbers for one keyword. What is there and no number is left alone.
+/// The loop with other numbers for one keyword. An existing value that is not a number stays.
 fn numbers(it: &Loop<'_>, keyword: &str, choices: &[i64]) -> Vec<Proposal> {
     let name = format!("{keyword} of {}", it.name);
     let turn = |direction: &str, edits, change| Proposal {
@@ -172,7 +173,7 @@ fn numbers(it: &Loop<'_>, keyword: &str, choices: &[i64]) -> Vec<Proposal> {
     };
     let ExprKind::Int(from) = value.kind else { return Vec::new() };
     let Ok(from) = i64::try_from(from) else { return Vec::new() };
-    // The nearest first, as for other numbers.
+    // The nearest numbers come first, as for other options.
     let mut others: Vec<i64> = choices.iter().copied().filter(|&to| to != from).collect();
     others.sort_by_key(|to| to.abs_diff(from));
     let others = others.into_iter().map(|to| {
@@ -189,7 +190,7 @@ mod tests {
     use crate::candidate::Candidate;
     use protocol::Workload;
 
-    /// What each turn is called, what it says, and the heads of the loops afterwards.
+    /// The kind and the description of each proposal, and the loop heads afterwards.
     fn turned(body: &str) -> Vec<String> {
         let text = format!(
             "import triton\nimport triton.language as tl\n@triton.jit\ndef k(x, y, n, S: tl.constexpr):\n{body}\ndef run(x):\n    k[(1,)](x, x, 7, 2)\n"
@@ -208,7 +209,7 @@ mod tests {
     const LOAD: &str = "        v = tl.load(x + i)\n";
 
     #[test]
-    fn a_loop_that_loads_is_given_numbers() {
+    fn a_loading_loop_gets_num_stages_and_unroll_factors() {
         assert_eq!(
             turned(&format!("    for i in range(0, n):  # all\n{LOAD}")),
             [
@@ -237,13 +238,13 @@ mod tests {
         assert!(unrolls("    for i in range(first, tl.maximum(n, first)):"));
         assert!(unrolls("    last = tl.maximum(tl.minimum(first + 8, n), first)\n    for i in range(first, last, 8):"));
         assert!(!unrolls("    last = tl.minimum(first + 8, n)\n    for i in range(first, last):"));
-        // What was the greater of both is not so any more.
+        // A later assignment changes one of the operands of the maximum.
         assert!(!unrolls("    last = tl.maximum(n, first)\n    last -= 8\n    for i in range(first, last):"));
         assert!(!unrolls("    last = tl.maximum(n, first)\n    first += 8\n    for i in range(first, last):"));
     }
 
     #[test]
-    fn numbers_that_are_there_are_turned() {
+    fn existing_loop_option_numbers_are_changed() {
         assert_eq!(
             turned(&format!("    for i in tl.range(n, num_stages=4, loop_unroll_factor=2):\n{LOAD}")),
             [
@@ -279,13 +280,13 @@ mod tests {
     }
 
     #[test]
-    fn descriptors_load_too() {
+    fn descriptor_loads_count_as_loads() {
         let found = turned("    for i in range(n):\n        v = x.load([i, 0])\n");
         assert!(found[0].ends_with(": tl.range(n, num_stages=1):") && found.len() == 7, "{found:?}");
     }
 
     #[test]
-    fn other_loops_are_left_alone() {
+    fn loops_without_loads_or_with_unknown_range_get_no_options() {
         for body in [
             "    for i in range(n):\n        tl.store(x + i, 1.0)\n".to_owned(),
             format!("    for i in tl.static_range(4):\n{LOAD}"),

@@ -1,4 +1,4 @@
-//! Splits a row that is in one tile into several, which loops go over.
+//! Splits a row that is in one tile into several tiles, which loops process.
 
 mod memory;
 mod parts;
@@ -22,19 +22,21 @@ use super::written::certain;
 use parts::Home;
 use row::Row;
 
-/// Tile sizes that are begun with; the launch has a number then, which can be turned.
+/// The tile sizes that are tried first; the launch then has a number that other skills can change.
 const TILES: [i64; 4] = [1024, 2048, 4096, 8192];
 
-/// Makes loops over the row of a kernel that has `BLOCK = next_power_of_2(n)` and `cols = tl.arange(0, BLOCK)`, the opposite of
-/// [`super::single_tile`]: one loop for each sum, maximum or minimum of the row that others wait for, which gathers a tile of partial
-/// results, and one for the stores. What a tile is computed from is loaded and computed again in each loop. Long rows do not spill then,
-/// short of a power of two no lanes are idle, and more programs fit on a multiprocessor; the second pass reads from the cache.
+/// Makes loops over the row of a kernel that has `BLOCK = next_power_of_2(n)` and `cols = tl.arange(0, BLOCK)`, the
+/// opposite of [`super::single_tile`]: one loop for each sum, maximum or minimum of the row that later work depends on,
+/// which accumulates a tile of partial results, and one loop for the stores. Each loop loads and computes again what it
+/// needs. Long rows then do not spill registers, fewer lanes are idle where the length is not a power of two, and more
+/// programs fit on a multiprocessor; the second pass reads from the cache.
 ///
-/// The kernel is read as a list of statements ([`parts`]), each of which either has nothing to do with the row, and stays where it is,
-/// or is about elements of the row ([`row`]), and goes to the loops that need it ([`write`]). Attempted are elementwise work and those
-/// reductions; all loads and stores along the row must be masked by `cols < n`, and nothing may be loaded through a parameter through
-/// which something is stored. Lanes behind the end of the row are left out of reductions: a kernel that counts them in is another
-/// kernel then, and the judge says so. So it is with one whose tile is shorter than its row.
+/// The kernel is read as a list of statements ([`parts`]), each of which either does not depend on the row, and stays
+/// where it is, or works on elements of the row ([`row`]), and moves to the loops that need it ([`write`]). Only
+/// elementwise work and those reductions are supported; all loads and stores along the row must be masked by
+/// `cols < n`, and no parameter may be both loaded from and stored to. Lanes beyond the end of the row are excluded
+/// from reductions: for a kernel that includes them this changes the result, which the judge finds. The same holds for
+/// a kernel whose tile is shorter than its row.
 pub(super) struct Looped;
 
 impl Skill for Looped {
@@ -76,7 +78,7 @@ fn looped<'a>(subject: &Subject<'a>) -> Option<(&'a str, Vec<Edit>)> {
     Some((row.block, write::edits(&row, &home)?))
 }
 
-/// How long the tile was when the call was recorded.
+/// The size of the tile in the recorded call.
 fn most(subject: &Subject<'_>, block: &str) -> Option<i64> {
     let of = subject.records();
     let passed = of.flat_map(|launch| launch.keywords.iter().chain(&launch.arguments));
@@ -87,7 +89,7 @@ fn most(subject: &Subject<'_>, block: &str) -> Option<i64> {
     numbers.max()
 }
 
-/// Passes another tile size, in all launches.
+/// The edits that pass another tile size in all launches.
 fn with_tile(subject: &Subject<'_>, block: &str, tile: i64) -> Option<(Vec<Edit>, Change)> {
     if subject.workload.source == WorkloadSource::Launch {
         let at = subject.knobs.iter().position(|knob| knob.name == block && knob.current > tile)?;

@@ -4,7 +4,7 @@ use model::kernel::ast::{Call, ExprKind};
 use model::syntax::Span;
 use rules::Edit;
 
-/// The edits that have a load or a store leave out what a condition does not hold for; `position` is that of its mask.
+/// The edits that add a condition to the mask of a load or a store; `position` is the index of the mask argument.
 pub(super) fn and_mask(call: &Call, position: usize, condition: &str) -> Option<Vec<Edit>> {
     let put = |at: usize, text: String| Edit { span: Span::new(at, at), text };
     let edits = match call.argument("mask", Some(position)) {

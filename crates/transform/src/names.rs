@@ -16,14 +16,14 @@ pub(super) fn in_expr(expr: &Expr) -> Names<'_> {
     names
 }
 
-/// How often a name stands in some statements.
+/// How often a name occurs in some statements.
 pub(super) fn uses(body: &[Stmt], name: &str) -> usize {
     let mut count = 0;
     walk_expressions(body, &mut |expr| count += usize::from(expr.as_name() == Some(name)));
     count
 }
 
-/// What a statement binds itself; `None` where that is more than names.
+/// The names that a statement itself binds; `None` where it binds something other than names.
 pub(super) fn bound_by(stmt: &Stmt) -> Option<Vec<&str>> {
     let targets: Vec<&Expr> = match &stmt.kind {
         StmtKind::Assign { targets, .. } => targets.iter().collect(),
@@ -45,7 +45,7 @@ pub(super) fn bound_by(stmt: &Stmt) -> Option<Vec<&str>> {
     Some(names)
 }
 
-/// What some statements and those within them bind.
+/// The names that some statements and nested ones bind.
 pub(super) fn bound_in(body: &[Stmt]) -> Option<Names<'_>> {
     let mut names = Some(Names::new());
     walk_statements(body, &mut |stmt| match (&mut names, bound_by(stmt)) {
@@ -55,7 +55,7 @@ pub(super) fn bound_in(body: &[Stmt]) -> Option<Names<'_>> {
     names
 }
 
-/// What a statement and those within it read.
+/// The names that a statement and nested ones read.
 pub(super) fn read_in(stmt: &Stmt) -> Names<'_> {
     let mut names = Names::new();
     walk_statements(std::slice::from_ref(stmt), &mut |stmt| {
@@ -66,7 +66,8 @@ pub(super) fn read_in(stmt: &Stmt) -> Names<'_> {
     names
 }
 
-/// Whether each of these names is given a value before it is read, wherever it is read; `given` are those that have one.
+/// Whether each of these names is bound before it is read, wherever it is read; `given` are those that are bound
+/// already.
 pub(super) fn are_given<'a>(body: &'a [Stmt], names: &Names<'a>, given: &mut Names<'a>) -> Option<()> {
     for stmt in body {
         let is_given = |expr: &Expr, given: &Names<'_>| {

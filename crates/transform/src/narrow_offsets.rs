@@ -19,13 +19,14 @@ use flow::{Cast, Demands, Flow};
 
 const NAME: &str = "NARROW";
 
-/// Leaves out `.to(tl.int64)` where `@triton.heuristics` finds that a call's offsets fit into 32 bits: `(row if NARROW else
-/// row.to(tl.int64))`. Of the two, Triton compiles the one that the constant chooses.
+/// Omits `.to(tl.int64)` where `@triton.heuristics` finds that a call's offsets fit into 32 bits:
+/// `(row if NARROW else row.to(tl.int64))`. Triton compiles only the branch that the constexpr selects.
 ///
-/// A number that is only added to pointers fits where it matters if all that is added to them is at least 0, and no tensor's memory has
-/// 2³¹ elements: then each part of an offset is at most the whole, which lies within the memory wherever something is accessed. Elsewhere
-/// (masked off) it may wrap around, and nobody sees it, for products and sums alone are made of it. What is compared or divided is seen
-/// by every program: it must be known what it is at most.
+/// A number that is only added to pointers fits where it matters if all terms that are added to them are non-negative,
+/// and no tensor's memory has 2³¹ or more elements: then each term of an offset is at most the whole, which is inside
+/// the memory wherever something is accessed. Elsewhere (masked off) it may wrap around without effect, since only
+/// products and sums are computed from it. A number that is compared or divided matters in every program, so it needs a
+/// known bound.
 pub(super) struct NarrowOffsets;
 
 impl Skill for NarrowOffsets {
@@ -69,7 +70,8 @@ fn edits(subject: &Subject<'_>, casts: &[Cast], demands: &Demands<'_>) -> Option
     Some(edits)
 }
 
-/// The demands as the host tests them. A test never raises: what is no number or has no memory of torch's leaves the kernel as it was.
+/// The demands as a Python expression for the host. Its evaluation never raises: for values that are no numbers or have
+/// no memory of torch, the kernel stays as it was.
 fn test(demands: &Demands<'_>) -> Option<String> {
     let list = |names: &mut dyn Iterator<Item = &str>| {
         let quoted: Vec<String> = names.map(|name| format!("\"{name}\"")).collect();

@@ -12,11 +12,11 @@ use super::skill::Skill;
 use super::step::StepSize;
 use super::subject::Subject;
 
-/// So many configurations are tried at most.
+/// The maximum number of configurations that are tried.
 const MOST: usize = 8;
 
-/// Takes away all configurations but one, whose numbers can then be turned, and which is judged without the others being timed each
-/// time. What is offered has the others behind it again, for calls of other sizes ([`with_the_others`]).
+/// Removes all configurations but one, whose numbers can then change, and which is judged without timing the others
+/// each time. An offer gets the other configurations back, for calls of other sizes ([`with_the_others`]).
 pub(super) struct OneConfiguration;
 
 impl Skill for OneConfiguration {
@@ -56,8 +56,8 @@ fn instead_of(all: &[Config]) -> Change {
     Change::Structure(format!("one configuration instead of {}", all.len()))
 }
 
-/// Turns of the numbers of the largest of several configurations, each at once with taking away the others; none where there are not
-/// several.
+/// Proposals for the numbers of the largest of several configurations, each of which also removes the others; empty
+/// where there are not several.
 pub(super) fn of_one(subject: &Subject<'_>, turns: impl Fn(&Subject<'_>) -> Vec<Proposal>) -> Vec<Proposal> {
     let Some(all) = several(subject.kernel) else { return Vec::new() };
     let &Subject { candidate, kernel, workload, target, .. } = subject;
@@ -77,7 +77,7 @@ pub(super) fn of_one(subject: &Subject<'_>, turns: impl Fn(&Subject<'_>) -> Vec<
     turns(&one).into_iter().filter_map(alone).collect()
 }
 
-/// The one with the largest tiles.
+/// The configuration with the largest tiles.
 pub(super) fn largest(all: &[Config]) -> Option<&Config> {
     let size =
         |config: &&Config| config.meta.iter().filter_map(|(_, value)| value.as_int()).fold(1, i128::saturating_mul);
@@ -89,8 +89,8 @@ fn whole(all: &[Config]) -> Span {
     Span::new(start, all.iter().map(|config| config.span.end).max().unwrap_or_default())
 }
 
-/// A candidate with the configurations of the original behind its own, where it has one instead of several; `None` where it has
-/// not.
+/// A candidate with the original's configurations added after its own, where it has one in place of several; otherwise
+/// `None`.
 pub fn with_the_others(original: &Candidate, candidate: &Candidate) -> Option<Candidate> {
     let mut edits = Vec::new();
     for kernel in &original.module.kernels {
@@ -108,7 +108,7 @@ pub fn with_the_others(original: &Candidate, candidate: &Candidate) -> Option<Ca
     (!edits.is_empty()).then(|| candidate.with(&edits, &[change]))
 }
 
-/// What stands between two configurations, without the comma.
+/// The text between two configurations, without the comma.
 pub(super) fn gap<'a>(original: &'a Candidate, all: &[Config]) -> Option<&'a str> {
     let between = original.text.get(all[0].span.end..all[1].span.start)?;
     Some(between.strip_prefix(',').filter(|gap| gap.trim().is_empty()).unwrap_or(" "))
@@ -140,7 +140,7 @@ def run(x):
 ";
 
     #[test]
-    fn one_is_kept_and_turned_and_the_others_come_back_behind_it() {
+    fn one_configuration_is_kept_and_the_others_return_for_the_offer() {
         let workload = Workload { entry: "run".to_owned(), ..Workload::default() };
         let original = Candidate::original(TEXT);
         let subject = Subject::new(&original, TEXT, "k", &workload).unwrap();

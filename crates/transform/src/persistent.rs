@@ -16,31 +16,34 @@ use crate::subject::Subject;
 
 use grid::Grid;
 
-/// So many programs are tried for each multiprocessor, and so many where the kernel multiplies matrices, whose tiles fill one.
+/// The numbers of programs per multiprocessor that are tried, and those for kernels with matrix products, whose tiles
+/// fill a multiprocessor.
 const PROGRAMS: [i64; 5] = [1, 2, 4, 8, 16];
 const OF_PRODUCTS: [i64; 3] = [1, 2, 4];
-/// Numbers of rounds whose loads are under way at once, and of programs with each, where the rounds are the kernel's only loop: without
-/// that, such a loop alone is no faster.
+/// Numbers of iterations whose loads are in flight at once, each with the numbers of programs, where the loop over
+/// programs is the kernel's only loop: without this, such a loop is no faster.
 const PIPELINED: [(i64, &[i64]); 2] = [(3, &[1, 2, 4]), (2, &[1, 2])];
-/// Programs for each multiprocessor where the loop over them is one with that of a product: large tiles fill one.
+/// Programs per multiprocessor where the loop over programs is merged with that of a product: large tiles fill a
+/// multiprocessor.
 const FLAT: [i64; 1] = [1];
 
-/// A loop over the programs.
+/// The form of the loop over programs.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum LoopForm {
     Plain,
-    /// Loads of so many rounds are under way at once.
+    /// The loads of this many iterations are in flight at once.
     Pipelined(i64),
-    /// It is one loop with that of the kernel: loads of the next program begin before one has ended.
+    /// The loop is merged with that of the kernel: loads of the next program begin before the current one has ended.
     Flat,
 }
 
-/// With no more programs than this there is one round on the devices that are searched on.
+/// The number of programs up to which one iteration each suffices on the devices in question.
 const FEWEST: i64 = 128;
 
-/// Launches some programs for each multiprocessor, and puts the kernel's body into a loop over the programs that there were. Nothing is
-/// started anew for each of many small programs, what they have in common is computed once, and loads of a later round may
-/// begin while an earlier one is computed ([`super::loop_options`]). A grid of two axes is gone through in its order.
+/// Launches some programs for each multiprocessor, and puts the kernel's body into a loop over the original programs.
+/// This saves the start of many small programs, computes once what they have in common, and lets loads of a later
+/// iteration begin while an earlier one computes ([`super::loop_options`]). A grid of two axes is processed in its
+/// order.
 pub(super) struct Persistent;
 
 impl Skill for Persistent {
@@ -69,7 +72,7 @@ impl Skill for Persistent {
                 let edits = body.iter().cloned().chain(grid.edits(programs)).collect();
                 let mut changes = vec![Change::Structure("a loop over the programs".to_owned())];
                 changes.push(Change::Chosen { name: "programs per multiprocessor".to_owned(), to: programs });
-                // As `loop_options` has it.
+                // These are the names of `loop_options`.
                 let (kind, more) = match form {
                     LoopForm::Plain => ("persistent", None),
                     LoopForm::Pipelined(to) => {
@@ -96,7 +99,7 @@ impl Skill for Persistent {
     }
 }
 
-/// How many loops the kernel has.
+/// The number of loops in the kernel.
 fn loops(subject: &Subject<'_>) -> usize {
     let mut loops = 0;
     walk_statements(&subject.kernel.body, &mut |stmt| {
@@ -105,12 +108,12 @@ fn loops(subject: &Subject<'_>) -> usize {
     loops
 }
 
-/// Whether one of them counts, and stands under no condition.
+/// Whether one of the loops is a counting loop outside of any branch.
 fn has_own_loop(subject: &Subject<'_>) -> bool {
     subject.kernel.body.iter().any(|stmt| matches!(stmt.kind, StmtKind::For { .. }))
 }
 
-/// Whether it was launched with so few programs that none would have a second round.
+/// Whether the recorded launch had so few programs that none would have a second iteration.
 fn has_few_programs(subject: &Subject<'_>) -> bool {
     let of_kernel = subject.records();
     let known = of_kernel.filter(|launch| !launch.grid.is_empty());

@@ -1,22 +1,22 @@
-//! Operations that work on each element alone, whatever the shape.
+//! Elementwise operations, whatever the shape.
 
 use model::kernel::ast::{Expr, ExprKind, Stmt, StmtKind};
 use model::kernel::{Kernel, Module};
 
-/// Functions of Triton's that do.
+/// Elementwise functions of Triton.
 const FUNCTIONS: &[&str] = &[
     "abs", "cast", "ceil", "clamp", "cos", "div_rn", "erf", "exp", "exp2", "fdiv", "floor", "fma", "log", "log2",
     "maximum", "minimum", "rsqrt", "sigmoid", "sin", "sqrt", "sqrt_rn", "where",
 ];
-/// Methods of tensors that do.
+/// Elementwise methods of tensors.
 pub(super) const METHODS: &[&str] = &["to", "cast", "exp", "log", "sqrt", "abs"];
 
-/// Whether a member of `triton.language` is one: `exp`, `math.exp`, `extra.cuda.libdevice.tanh`.
+/// Whether a member of `triton.language` is an elementwise function: `exp`, `math.exp`, `extra.cuda.libdevice.tanh`.
 pub(super) fn is_function(member: &str) -> bool {
     FUNCTIONS.contains(&member.rsplit('.').next().unwrap_or(member)) || member.contains("libdevice.")
 }
 
-/// Whether a function that kernels call gives for each element what follows from that element alone.
+/// Whether the result of a function that kernels call depends, at each element, on that element alone.
 pub(super) fn is_helper(module: &Module, helper: &Kernel) -> bool {
     let is_text = |stmt: &Stmt| matches!(&stmt.kind, StmtKind::Expr(value) if matches!(value.kind, ExprKind::Str(_)));
     let of = |expr: &Expr| is_pointwise(module, helper, expr);
@@ -59,7 +59,7 @@ mod tests {
     use model::syntax::Source;
 
     #[test]
-    fn helpers_are_read_to_the_end() {
+    fn a_helper_is_elementwise_only_if_all_its_statements_are() {
         let is_one = |body: &str| {
             let text = format!("import triton\nimport triton.language as tl\n@triton.jit\ndef f(x, y):\n{body}");
             let module = Module::build(&Source::parse(text.as_str()));

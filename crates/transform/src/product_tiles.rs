@@ -12,16 +12,17 @@ use super::skill::Skill;
 use super::step::StepSize;
 use super::subject::Subject;
 
-/// Tiles with at least so many rows and columns are for large matrices; whoever has written fewer has few.
+/// The least numbers of rows and columns of a product with large matrices; an author who has written smaller tiles has
+/// small matrices.
 const FEW: i64 = 32;
-/// Shared memory is laid out, and fetched by descriptors, in lines of so many bytes.
+/// The length in bytes of the lines in which shared memory is laid out and in which descriptors fetch.
 const LINE: i64 = 128;
 
-/// Numbers that go well together.
+/// A proven combination of numbers.
 struct Known {
-    /// Rows and columns of what a program computes.
+    /// Rows and columns of a program's results.
     tile: [i64; 2],
-    /// Lines of [`LINE`] bytes that a round takes of each row.
+    /// The number of lines of [`LINE`] bytes that an iteration takes of each row.
     lines: i64,
     warps: i64,
     stages: i64,
@@ -31,7 +32,7 @@ const fn known(tile: [i64; 2], lines: i64, warps: i64, stages: i64) -> Known {
     Known { tile, lines, warps, stages }
 }
 
-/// For large matrices: 64×64 of the results for each warp, and as many rounds on their way as shared memory holds.
+/// For large matrices: 64×64 results for each warp, and as many iterations in flight as shared memory holds.
 const LARGE: [Known; 9] = [
     known([128, 256], 1, 8, 3),
     known([128, 256], 1, 8, 4),
@@ -43,7 +44,7 @@ const LARGE: [Known; 9] = [
     known([64, 128], 1, 4, 4),
     known([128, 64], 1, 4, 4),
 ];
-/// Where one side is short, memory decides: many bytes on their way. The short side stays.
+/// For matrices with one short side, where memory is the limit: many bytes in flight. The short side stays.
 const FLAT: [Known; 5] = [
     known([64, 64], 2, 4, 4),
     known([128, 128], 1, 4, 5),
@@ -51,7 +52,7 @@ const FLAT: [Known; 5] = [
     known([256, 256], 1, 8, 4),
     known([32, 32], 4, 4, 4),
 ];
-/// Where what is summed over is given, as in attention.
+/// For products whose summed size is fixed, as in attention.
 const GIVEN: [Known; 7] = [
     known([128, 64], 1, 4, 3),
     known([128, 64], 1, 8, 3),
@@ -62,8 +63,8 @@ const GIVEN: [Known; 7] = [
     known([64, 32], 1, 4, 4),
 ];
 
-/// Takes the tile sizes of a product, its warps and its stages all at once from a list of those that go well together: between the ones an
-/// author has written and these lie many that are slower.
+/// Sets the tile sizes of a product, its warps and its stages together, from a list of proven combinations: between
+/// these and the author's numbers are many that are slower.
 pub(super) struct ProductTiles;
 
 impl Skill for ProductTiles {
@@ -88,7 +89,7 @@ impl Skill for ProductTiles {
             return Vec::new();
         }
         let mut turns = turns_of(subject);
-        // Of several configurations one is as good as another to begin with.
+        // For several configurations, the first step keeps any one of them.
         turns.extend(of_one(subject, turns_of));
         turns
     }
@@ -105,24 +106,24 @@ fn turns_of(subject: &Subject<'_>) -> Vec<Proposal> {
     settings.iter().map(|setting| subject.turn("product_tiles", setting)).collect()
 }
 
-/// Which knobs are the sizes of a product, by their places.
+/// The indices of the knobs that are the sizes of a product.
 #[derive(Debug, PartialEq)]
 struct Sides {
     rows: usize,
     columns: usize,
-    /// What is summed over in a round, if it can be turned.
+    /// The knob of the size that is summed in one iteration, if there is one.
     depth: Option<usize>,
 }
 
 impl Sides {
-    /// Those of the first product whose results have two knobs for sizes.
+    /// The sizes of the first product whose result has two knobs as sizes.
     fn of(subject: &Subject<'_>) -> Option<Self> {
         let facts = subject.facts_of_any_launch()?;
         let products = &facts.products;
         let knob = |name: &str| subject.knobs.iter().position(|knob| knob.name == name);
         products.iter().filter(|product| !product.is_uncertain).find_map(|product| {
             let [rows, depth, columns] = names(product)?;
-            // What another product has for a side of its results is no number of rounds.
+            // A summed size that is a side of another product's result must not change freely.
             let is_side =
                 |other: &Product| names(other).is_some_and(|[rows, _, columns]| [rows, columns].contains(&depth));
             let depth = knob(&depth).filter(|_| !products.iter().any(is_side));
@@ -139,7 +140,7 @@ impl Sides {
         }
     }
 
-    /// The numbers of the launch with these; `None` where one of them cannot be had.
+    /// The knobs' values for a combination; `None` where a knob does not have one of the values.
     fn setting(&self, subject: &Subject<'_>, known: &Known) -> Option<Vec<i64>> {
         let mut setting = subject.present();
         let is_flat = self.depth.is_some() && setting[self.rows].min(setting[self.columns]) <= FEW;
@@ -160,7 +161,7 @@ impl Sides {
     }
 }
 
-/// The names of rows, depth and columns, each the size of a parameter.
+/// The names of rows, depth and columns, each a parameter.
 fn names(product: &Product) -> Option<[String; 3]> {
     let size = |tile: &RuntimeValue, axis: usize| match tile.shape.as_ref()?.get(axis)? {
         Dim::Symbol(symbol) if symbol.factor == 1 && symbol.names.len() == 1 => Some(symbol.names[0].to_string()),
@@ -170,7 +171,8 @@ fn names(product: &Product) -> Option<[String; 3]> {
     Some([size(left, 0)?, size(left, 1)?, size(right, 1)?])
 }
 
-/// What an element of the factors takes: the shortest float that the launch is given, else the shortest integer, else half precision.
+/// The bytes per element of the factors: those of the shortest float type that the launch passes, else of the shortest
+/// integer type, else 2.
 fn bytes(subject: &Subject<'_>) -> i64 {
     let launches = subject.records();
     let pointed = launches.flat_map(|launch| &launch.arguments).filter_map(|(_, value)| match value {
@@ -182,7 +184,7 @@ fn bytes(subject: &Subject<'_>) -> i64 {
     shortest(&floats).or_else(|| shortest(&others)).map_or(2, |bits| (bits / 8).clamp(1, 4))
 }
 
-/// `bfloat16` has 16, `float8_e4m3fn` has 8.
+/// The number of bits in a dtype's name: `bfloat16` has 16, `float8_e4m3fn` has 8.
 fn bits(dtype: &str) -> Option<i64> {
     let digits = dtype.trim_start_matches(|letter: char| !letter.is_ascii_digit());
     digits.split(|letter: char| !letter.is_ascii_digit()).next()?.parse().ok()

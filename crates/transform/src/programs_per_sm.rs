@@ -17,13 +17,13 @@ use super::subject::Subject;
 use super::subject_launch::only_launch;
 use super::written::{grid_of, literal, only_value, parts_of};
 
-/// Not more for each multiprocessor than it has places for.
+/// The possible numbers of programs per multiprocessor; the upper limit is what a multiprocessor has room for.
 const EACH: RangeInclusive<i64> = 1..=32;
-/// Numbers of programs that are no numbers of something else: of warps, of parts.
+/// The possible total numbers of programs: smaller ones are numbers of something else, such as warps or parts.
 const ALL: RangeInclusive<i64> = 16..=16_384;
 
-/// Turns `4` in a grid of `4 * multiprocessors` programs, or the number of them: twice, half. How many there is room for depends on what one
-/// takes, which other turns change.
+/// Doubles or halves the `4` in a grid of `4 * multiprocessors` programs, or the total number of programs. How many
+/// programs fit depends on the resources of each, which other proposals change.
 pub(super) struct Resident;
 
 impl Skill for Resident {
@@ -50,11 +50,11 @@ impl Skill for Resident {
     }
 }
 
-/// A number of programs.
+/// A number of programs in the source.
 struct Count {
     name: &'static str,
     number: i64,
-    /// Where it stands, or an empty span behind what would be multiplied by it.
+    /// The span of the number, or an empty span after the expression that would be multiplied by it.
     span: Span,
     may_be: RangeInclusive<i64>,
 }
@@ -72,7 +72,7 @@ impl Count {
     }
 }
 
-/// That of the only launch, as its grid says it.
+/// The number of programs in the grid of the only launch.
 fn count(subject: &Subject<'_>, launch: &Launch) -> Option<Count> {
     let module = &subject.candidate.module;
     let grid = grid_of(module, launch).unwrap_or(&launch.grid);
@@ -89,7 +89,7 @@ fn count(subject: &Subject<'_>, launch: &Launch) -> Option<Count> {
     Some(Count { name: "programs", number, span, may_be: ALL })
 }
 
-/// What the number of multiprocessors is multiplied with in a grid, or what its name there holds.
+/// The factor of the number of multiprocessors in a grid, or in the value of its name there.
 fn factor(module: &Module, launch: &Launch, grid: &Expr) -> Option<(i64, Span)> {
     let is_it = |expr: &Expr| holds_multiprocessors(expr) || valued(module, launch, expr).is_some();
     let mut found = multiplied(grid, &is_it);
@@ -114,7 +114,7 @@ fn multiplied(expr: &Expr, is_it: &impl Fn(&Expr) -> bool) -> Option<(i64, Span)
     found
 }
 
-/// Behind what the device says of itself, where nothing else depends on it.
+/// The factor 1 after a property of the device that stands alone, where nothing else depends on it.
 fn alone(value: &Expr) -> Option<(i64, Span)> {
     let mut found = None;
     value.walk(&mut |part| {
@@ -125,7 +125,7 @@ fn alone(value: &Expr) -> Option<(i64, Span)> {
     found.filter(|_| !matches!(value.kind, ExprKind::IfExp { .. }))
 }
 
-/// What a name holds that says how many multiprocessors there are.
+/// The value of a name for the number of multiprocessors.
 fn valued<'a>(module: &'a Module, launch: &Launch, expr: &Expr) -> Option<&'a Expr> {
     let name = expr.as_name()?;
     let own = only_value(&module.hosts[launch.host?].body, name);
@@ -150,7 +150,7 @@ mod tests {
     use protocol::Workload;
     use rules::apply_edits;
 
-    /// The lines that the turns change.
+    /// The lines that the proposals change.
     fn turned_in(body: &str, host: &str) -> Vec<String> {
         let text = format!(
             "import triton\nimport triton.language as tl\n@triton.jit\ndef k(x, n):\n    {body}\n\ndef run(x, n, p):\n{host}"
@@ -171,16 +171,16 @@ mod tests {
     }
 
     #[test]
-    fn the_number_is_doubled_and_halved() {
+    fn the_program_count_per_multiprocessor_is_doubled_and_halved() {
         let expected = ["programs up: k[(min(n, 8 * count),)](x, n)", "programs down: k[(min(n, 2 * count),)](x, n)"];
         assert_eq!(turned("min(n, 4 * count)", "multi_processor_count"), expected);
         assert_eq!(turned("count * 1", "multi_processor_count"), ["programs up: k[(count * 2,)](x, n)"]);
-        // Own words for it.
+        // The user has another expression for the number.
         assert_eq!(turned("1 * count", "multi_processor_count if p else 1"), ["programs up: k[(2 * count,)](x, n)"]);
     }
 
     #[test]
-    fn what_the_device_says_is_multiplied() {
+    fn a_plain_multiprocessor_count_gets_a_factor() {
         assert_eq!(turned("count", "multi_processor_count"), ["programs up: count = p.multi_processor_count * 2"]);
         let twice = turned("count", "multi_processor_count * 2");
         assert_eq!(
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plain_number_of_programs_is_one_of_rounds() {
+    fn a_literal_program_count_is_changed_only_if_programs_loop() {
         let rounds = "for i in range(n):\n        pass";
         let host = "    count = 132\n    k[(min(n, count), 1, 1)](x, n)\n";
         assert_eq!(turned_in(rounds, host), ["programs up: count = 264", "programs down: count = 66"]);
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn other_numbers_are_left_alone() {
+    fn numbers_that_are_no_program_counts_are_unchanged() {
         assert!(turned("4 * count", "shape").is_empty());
         assert!(turned("4 * n", "multi_processor_count").is_empty());
         assert!(turned("64 * count", "multi_processor_count").is_empty());

@@ -5,36 +5,36 @@ use std::collections::{BTreeSet, HashMap};
 use model::kernel::Kernel;
 use model::kernel::ast::{Expr, ExprKind, Stmt, StmtKind};
 
-/// An assignment, by its place in [`Reaching::assignments`].
+/// An assignment, as an index into [`Reaching::assignments`].
 pub(super) type Id = usize;
 
-/// What gives a name its value.
+/// The source of a name's value.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Given<'a> {
     /// `name = value`
     Value(&'a Expr),
-    /// `name op= value`, with what gave the name its value before.
+    /// `name op= value`, with the assignments that may have given the former value.
     Update { op: &'a str, value: &'a Expr, before: BTreeSet<Id> },
     /// A parameter.
     Parameter,
-    /// The variable of a loop, a part of what is unpacked.
+    /// The variable of a loop, or a part of an unpacked value.
     Other,
 }
 
-/// Where a name is read.
+/// A read of a name.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Use {
     pub(super) from: BTreeSet<Id>,
-    /// Whether that is in a loop.
+    /// Whether the read is in a loop.
     pub(super) in_loop: bool,
 }
 
 /// The assignments of a kernel, and which of them reach each place that reads a name.
 #[derive(Debug, Default)]
 pub(super) struct Reaching<'a> {
-    /// What is given, and whether in a loop.
+    /// The assignments, each with whether it is in a loop.
     pub(super) assignments: Vec<(Given<'a>, bool)>,
-    /// Expressions are told apart by where they are kept: those at one place of the text may be several.
+    /// The reads, by the address of the expression: several expressions may have the same span in the text.
     uses: HashMap<*const Expr, Use>,
     ids: HashMap<usize, Id>,
     depth: usize,
@@ -43,7 +43,7 @@ pub(super) struct Reaching<'a> {
 type Scope<'a> = HashMap<&'a str, BTreeSet<Id>>;
 
 impl<'a> Reaching<'a> {
-    /// Those of a kernel; `None` where a loop is left in its middle, or names are bound in another way.
+    /// Analyses a kernel; `None` where a loop is left early, or where names are bound in another way.
     pub(super) fn of(kernel: &'a Kernel) -> Option<Self> {
         let mut reaching = Self::default();
         let mut scope = Scope::default();
@@ -55,12 +55,12 @@ impl<'a> Reaching<'a> {
         Some(reaching)
     }
 
-    /// Where a name is read, by the expression that is the name.
+    /// The read of a name, by the expression that is the name.
     pub(super) fn of_name(&self, name: &Expr) -> Option<&Use> {
         self.uses.get(&std::ptr::from_ref(name))
     }
 
-    /// All places where names are read.
+    /// All reads of names.
     pub(super) fn uses(&self) -> impl Iterator<Item = (*const Expr, &Use)> {
         self.uses.iter().map(|(&name, read)| (name, read))
     }
@@ -87,7 +87,7 @@ impl<'a> Reaching<'a> {
             StmtKind::Assign { targets, annotation, value } => {
                 let value = value.as_ref()?;
                 annotation.iter().chain([value]).try_for_each(|expr| self.read(expr, scope))?;
-                // A value that several names have cannot be changed for one of them.
+                // A value that several names share cannot be changed for one of them.
                 let value = Some(value).filter(|_| targets.len() == 1);
                 targets.iter().try_for_each(|target| self.bind(target, value, scope))
             }
@@ -127,7 +127,7 @@ impl<'a> Reaching<'a> {
         }
     }
 
-    /// A body of which any number of rounds may run.
+    /// Reads a body that runs any number of times.
     fn repeated(
         &mut self,
         body: &'a [Stmt],
@@ -193,7 +193,7 @@ mod tests {
     use model::kernel::ast::walk_expressions;
     use model::syntax::Source;
 
-    /// The texts of what reaches the reads of `v`, in the order of the source.
+    /// The texts of the values that reach the reads of `v`, in source order.
     fn of_v(body: &str) -> Option<Vec<Vec<String>>> {
         let text = format!("import triton\n@triton.jit\ndef k(v, n):\n{body}");
         let module = Module::build(&Source::parse(text.as_str()));
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_in_its_middle_or_bound_otherwise_is_not_known() {
+    fn breaks_and_other_bindings_prevent_the_analysis() {
         for body in ["    for i in range(n):\n        break\n", "    a = (v := 1)\n", "    a = [v for v in n]\n"] {
             assert_eq!(of_v(body), None, "{body}");
         }

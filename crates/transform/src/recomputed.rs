@@ -15,8 +15,9 @@ use super::subject::Subject;
 use super::words::{fresh, indent_of};
 use super::written::{assigned, bindings};
 
-/// Computes again what an earlier loop over the same tiles has stored where this one stores its results: the memory is written once
-/// instead of twice, and what it is computed from is loaded instead of it. It is kept in more digits then, too.
+/// Recomputes a value that an earlier loop over the same tiles has stored at the place of this loop's results: the
+/// memory is written once instead of twice, and the inputs of the value are loaded instead of it. The value also keeps
+/// its full precision then.
 pub(super) struct Recomputed;
 
 impl Skill for Recomputed {
@@ -76,20 +77,20 @@ impl<'a> Stored<'a> {
     }
 }
 
-/// Two loops over the same tiles, one behind the other.
+/// Two consecutive loops over the same tiles.
 struct Loops<'a> {
     subject: &'a Subject<'a>,
-    /// What the kernel writes to.
+    /// The parameters that the kernel writes to.
     written: &'a [&'a str],
     variable: &'a str,
     first: &'a [Stmt],
     second: &'a [Stmt],
-    /// Names that are bound in them, or between them.
+    /// Names that are bound in the loops, or between them.
     bound: Vec<&'a str>,
 }
 
 impl<'a> Loops<'a> {
-    /// Those that begin and end some statements.
+    /// The two loops at the first and the last of some statements.
     fn of(subject: &'a Subject<'a>, written: &'a [&'a str], block: &'a [Stmt]) -> Option<Self> {
         let header = |stmt: &'a Stmt| {
             let StmtKind::For { target, iter, body, orelse } = &stmt.kind else { return None };
@@ -103,19 +104,19 @@ impl<'a> Loops<'a> {
         (is_same && is_steady && loops.binding(first, variable).is_none()).then_some(loops)
     }
 
-    /// A part of the source, on one line.
+    /// The text of an expression, in one line.
     fn text(&self, expr: &Expr) -> String {
         let text = &self.subject.candidate.text[expr.span.start..expr.span.end];
         text.split_whitespace().collect::<Vec<_>>().join(" ")
     }
 
-    /// Where a name is bound among the statements of a loop: once, and not within another statement.
+    /// The only assignment to a name among the top-level statements of a loop.
     fn binding(&self, body: &'a [Stmt], name: &str) -> Option<(usize, &'a Expr)> {
         let (at, value) = body.iter().enumerate().find_map(|(at, stmt)| Some((at, assigned(stmt, name)?)))?;
         (bindings(body, name).len() == 1).then_some((at, value))
     }
 
-    /// Whether two expressions, of the first and the second loop, have the same value in the same round.
+    /// Whether an expression of the first loop and one of the second have the same value in the same iteration.
     fn is_same(&self, one: &Expr, other: &Expr) -> bool {
         self.text(one) == self.text(other)
             && in_expr(one).into_iter().all(|name| {
@@ -135,7 +136,7 @@ impl<'a> Loops<'a> {
         }
     }
 
-    /// The name that the second loop gives what it loads, and the edits that compute it again there.
+    /// The name to which the second loop binds the loaded value, and the edits that compute it there instead.
     fn recomputed(&self, stored: &Stored<'_>) -> Option<(&'a str, Vec<Edit>)> {
         let text = self.subject.candidate.text.as_str();
         let to = root(self.subject, stored.pointer)?;
@@ -144,7 +145,7 @@ impl<'a> Loops<'a> {
             .iter()
             .filter_map(|stmt| Stored::of(self.subject, stmt))
             .any(|over| self.is_same(stored.pointer, over.pointer) && self.is_same_mask(stored.mask, over.mask));
-        // Nothing else reads what is no longer stored, and something is left of the first loop.
+        // Nothing else may read the dropped store, and the first loop must not become empty.
         if !is_overwritten || self.loads_from(to) != 1 || self.first.len() == 1 {
             return None;
         }
@@ -173,7 +174,7 @@ impl<'a> Loops<'a> {
         Some((name, edits))
     }
 
-    /// The statement of the second loop that loads what the first has stored: where it is, what it binds, and the call.
+    /// The statement of the second loop that loads the stored value: its index, the name that it binds, and the call.
     fn load(&self, stored: &Stored<'_>) -> Option<(usize, &'a str, &'a Call)> {
         self.second.iter().enumerate().find_map(|(at, stmt)| {
             let StmtKind::Assign { targets, .. } = &stmt.kind else { return None };
@@ -201,7 +202,7 @@ impl<'a> Loops<'a> {
         self.only_load(&self.second[at]).map(|(span, _)| span)
     }
 
-    /// How often the kernel loads from a parameter, or from what may be it.
+    /// How often the kernel loads through a parameter, or through a pointer that may be it.
     fn loads_from(&self, param: &str) -> usize {
         let mut count = 0;
         walk_expressions(&self.subject.kernel.body, &mut |expr| {
@@ -214,18 +215,18 @@ impl<'a> Loops<'a> {
     }
 }
 
-/// What is computed again in the second loop.
+/// The statements that are computed again in the second loop.
 struct Again<'l, 'a> {
     loops: &'l Loops<'a>,
-    /// The statement of the second loop before which it goes.
+    /// The index of the statement of the second loop before which they go.
     before: usize,
-    /// Names of the first loop, and what they are called in the second.
+    /// Names of the first loop, and their names in the second.
     names: Vec<(&'a str, String)>,
     lines: Vec<String>,
 }
 
 impl<'a> Again<'_, 'a> {
-    /// Brings what a value of the first loop is computed from, whose statement is at `stops` there, into the second.
+    /// Collects the statements of the first loop, before index `stops`, that a value depends on.
     fn follow(&mut self, value: &Expr, stops: usize) -> Option<()> {
         let loops = self.loops;
         if loaded(loops.subject, value, loops.written) == Loaded::Unknown {
@@ -238,7 +239,7 @@ impl<'a> Again<'_, 'a> {
             {
                 continue;
             }
-            // What is gathered from round to round has another value by now.
+            // An accumulated name has another value by the end of the first loop.
             let (at, given) = loops.binding(loops.first, name).filter(|(at, _)| *at < stops)?;
             let StmtKind::Assign { targets, .. } = &loops.first[at].kind else { return None };
             let name = targets.first()?.as_name()?;
@@ -258,7 +259,7 @@ impl<'a> Again<'_, 'a> {
         Some(())
     }
 
-    /// Whether nothing behind the first loop reads a name.
+    /// Whether nothing after the first loop reads a name.
     fn is_forgotten(&self, name: &str) -> bool {
         let (body, end) = (&self.loops.subject.kernel.body, self.loops.first.last().map_or(0, |stmt| stmt.span.end));
         let mut is_read = false;
@@ -266,7 +267,7 @@ impl<'a> Again<'_, 'a> {
         !is_read
     }
 
-    /// The text of an expression of the first loop, with the names that it has in the second.
+    /// The text of an expression of the first loop, with the names of the second.
     fn renamed(&self, expr: &Expr) -> String {
         let text = &self.loops.subject.candidate.text;
         let mut places = Vec::new();
@@ -323,7 +324,7 @@ def run(x, y):
     }
 
     #[test]
-    fn what_is_overwritten_is_computed_again() {
+    fn overwritten_intermediate_values_are_recomputed() {
         let expected = KERNEL.replace("        tl.store(y + row * N + cols, e, mask=cols < N)\n", "").replace(
             "        e = tl.load(y + row * N + cols, mask=cols < N)\n",
             "        a = tl.load(x + row * N + cols, mask=cols < N, other=-float('inf')).to(tl.float32)
@@ -336,7 +337,7 @@ def run(x, y):
     }
 
     #[test]
-    fn masked_lanes_keep_what_the_load_gave_them() {
+    fn masked_lanes_keep_the_loads_other_value() {
         let text = KERNEL.replace(
             "e = tl.load(y + row * N + cols, mask=cols < N)",
             "e = tl.load(y + row * N + cols, mask=cols < N, other=1.0)",
@@ -345,9 +346,9 @@ def run(x, y):
     }
 
     #[test]
-    fn what_differs_by_then_is_not() {
+    fn values_that_differ_in_the_second_loop_are_not_recomputed() {
         for (old, new) in [
-            // Another place, another mask, another length of the loop.
+            // Another address, another mask, another loop length.
             ("e = tl.load(y + row * N + cols, mask=cols < N)", "e = tl.load(y + row + cols, mask=cols < N)"),
             ("e = tl.load(y + row * N + cols, mask=cols < N)", "e = tl.load(y + row * N + cols, mask=cols < N - 1)"),
             (
@@ -358,13 +359,13 @@ def run(x, y):
                 "    total = 0.0\n    for start in range(0, N, B)",
                 "    total = 0.0\n    for start in range(0, N, 2 * B)",
             ),
-            // It is not overwritten, or read elsewhere.
+            // The value is not overwritten, or is read elsewhere.
             (
                 "tl.store(y + row * N + cols, e / total, mask=cols < N)",
                 "tl.store(x + row * N + cols, e / total, mask=cols < N)",
             ),
             ("        e = tl.load(y", "        f = tl.load(y + cols)\n        e = tl.load(y"),
-            // What it was computed from changes: in each round, or because it is written.
+            // An input changes, either in each iteration or because it is written to.
             ("e = tl.exp(a - m)", "m = m + 1.0\n        e = tl.exp(a - m)"),
             ("e = tl.exp(a - m)", "e = tl.exp(a - total)"),
             (

@@ -5,10 +5,10 @@ use model::kernel::{Kernel, Module};
 
 use super::names::BUILTINS;
 
-/// Functions that are called by functions are looked into so deep.
+/// The greatest depth of nested calls that are followed.
 const DEPTH: usize = 4;
 
-/// Whether something in a kernel may be done in rounds, also by another function that it calls.
+/// Whether a kernel may contain a loop, directly or in a function that it calls.
 pub(super) fn may_loop(module: &Module, kernel: &Kernel) -> bool {
     may_loop_in(module, kernel, DEPTH)
 }
@@ -22,7 +22,7 @@ fn may_loop_in(module: &Module, kernel: &Kernel, depth: usize) -> bool {
         let Some(func) = expr.as_call().map(|call| &call.func) else { return };
         let is_other = match &func.kind {
             ExprKind::Name(name) => !BUILTINS.contains(&name.as_str()),
-            // A method of a tile.
+            // A method of a local value, such as a tile, contains no loop.
             ExprKind::Attribute { value, .. } => value.as_name().is_some_and(|name| !kernel.locals.contains(name)),
             _ => true,
         };
@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_function_that_is_called_is_looked_into() {
+    fn loops_in_called_functions_are_found() {
         let found = |body: &str| {
             let text = format!(
                 "import triton\nimport triton.language as tl\nfrom other import far\n@triton.jit\ndef plain(x):\n    return tl.exp(x)\n\

@@ -10,10 +10,10 @@ use super::step::StepSize;
 use super::subject::Subject;
 use super::untuned::without_tuner;
 
-/// So many rows are tried.
+/// The numbers of rows that are tried.
 const ROWS: [i64; 5] = [2, 4, 8, 16, 32];
 
-/// Where a kernel's rows may be found.
+/// The sources of a kernel's row index that are tried.
 const WAYS: [(RowSource, &str); 4] = [
     (RowSource::Programs(0), "several rows for each program"),
     (RowSource::Programs(1), "several rows of the second axis for each program"),
@@ -21,10 +21,11 @@ const WAYS: [(RowSource, &str); 4] = [
     (RowSource::Rounds, "several rows for each round"),
 ];
 
-/// Makes tiles of rows of a kernel whose programs, or whose rounds of a loop that goes on by the number of programs, take one row
-/// each: program `p` takes the rows from `p * ROWS` on, scalars of a row become columns, tiles along the row become tiles of rows, and
-/// reductions go along the second axis. Short rows leave the threads of a program with little to do, and what all rows share is loaded
-/// once for several of them. Rows whose elements lie side by side (columns) are loaded side by side.
+/// Lets a kernel process tiles of rows where each program, or each iteration of a loop that advances by the number of
+/// programs, processes one row: program `p` takes the rows from `p * ROWS` on, scalars of a row become columns, tiles
+/// along the row become tiles of rows, and reductions are along the second axis. Short rows leave the threads of a
+/// program nearly idle, and data that all rows share is loaded once for several of them. Rows that are columns in
+/// memory are loaded contiguously.
 pub(super) struct RowsPerProgram;
 
 impl Skill for RowsPerProgram {

@@ -15,15 +15,16 @@ use super::subject::Subject;
 use super::untuned::without_tuner;
 use super::words::indent_of;
 
-/// Makes the tile as long as the row, so that `for start in range(0, n, BLOCK)`, or `range(tl.cdiv(n, BLOCK))`, has one round, and takes the loops away: what the first
-/// pass loads is still in registers when the others want it, and Triton drops loads that are the same. Rows that do not fit into
-/// the registers of a program spill; the judge measures that. A row without elements has a tile of one.
+/// Makes the tile as long as the row, so that `for start in range(0, n, BLOCK)`, or `range(tl.cdiv(n, BLOCK))`, has a
+/// single iteration, and removes the loops: values that the first pass loads are still in registers for the others, and
+/// Triton drops repeated loads. Rows that do not fit into the registers of a program spill, which the judge measures. A
+/// row without elements has a tile of one.
 pub(super) struct SingleTile;
 
 /// A loop along a row.
 struct Pass<'a> {
     variable: &'a str,
-    /// The parameters that say how long the row and the tile are.
+    /// The parameters for the length of the row and of the tile.
     length: &'a str,
     tile: &'a str,
     statement: &'a Stmt,
@@ -58,7 +59,7 @@ fn single_tile(subject: &Subject<'_>) -> Option<Vec<Edit>> {
     }
     let passes = passes(&subject.candidate.module, kernel)?;
     let first = passes.first()?;
-    // No product takes a whole row at once.
+    // A product cannot take a whole row at once.
     if subject.has_product() {
         return None;
     }
@@ -80,7 +81,7 @@ fn single_tile(subject: &Subject<'_>) -> Option<Vec<Edit>> {
     (edits.len() > passes.len()).then_some(edits)
 }
 
-/// The loops of a kernel, all of which go along a row; none is inside of another.
+/// The loops of a kernel, if all of them are along a row and none is nested.
 fn passes<'a>(module: &Module, kernel: &'a Kernel) -> Option<Vec<Pass<'a>>> {
     let mut loops = 0;
     walk_statements(&kernel.body, &mut |stmt| {
@@ -124,7 +125,7 @@ fn tiles<'a>(module: &Module, kernel: &Kernel, count: &'a Expr) -> Option<(&'a E
     }
 }
 
-/// The body of a loop that has one round, where the loop stood.
+/// The body of a loop that has one iteration, in place of the loop.
 fn straightened(text: &str, pass: &Pass<'_>) -> Option<String> {
     let (first, last) = (pass.body.first()?, pass.body.last()?);
     let (outer, inner) = (indent_of(text, pass.statement.span.start)?, indent_of(text, first.span.start)?);
@@ -202,7 +203,7 @@ def run(x):
     }
 
     #[test]
-    fn loops_that_count_tiles_do_too() {
+    fn loops_that_count_tiles_become_one_tile() {
         let counted = TWO.replace("start in range(0, n, B)", "i in range(0, tl.cdiv(n, B))");
         let counted = counted
             .replace("start in tl.range(0, n, B)", "i in range(tl.cdiv(n, B))")
@@ -214,7 +215,7 @@ def run(x):
     }
 
     #[test]
-    fn other_loops_are_left_alone() {
+    fn loops_not_along_a_row_are_kept() {
         for (old, new) in [
             (
                 "range(0, n, B):\n        at = start + tl.arange(0, B)  #",

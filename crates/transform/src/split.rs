@@ -27,16 +27,16 @@ use first::put;
 use gather::{Gather, How};
 use host::Site;
 
-/// Into so many parts; small steps turn the number further.
+/// The numbers of parts that are tried; small steps change the number further.
 const SPLITS: &[i64] = &[4, 16];
-/// The same beside configurations, where it is not turned.
+/// The numbers of parts for an autotuned kernel, where the number does not change later.
 const FIXED: &[i64] = &[2, 4, 8, 16];
-/// Devices are busy with so many programs.
+/// The number of programs that keeps a device busy.
 const PROGRAMS: i64 = 4096;
 
-/// Gives a kernel another axis of programs that share the range of its loop, where few programs have long loops (a product of few rows, a
-/// sum over rows). Each adds up its part; the parts are put together by a second kernel, which does what the kernel does behind its loop,
-/// or by atomic additions, where nothing is done but to store an fp32.
+/// Adds an axis of programs that share the range of the kernel's loop, where few programs have long loops (a product
+/// with few rows, a sum over rows). Each program accumulates its part. The parts are combined by a second kernel, which
+/// does the work after the kernel's loop, or by atomic additions, where that work is only the store of an fp32 value.
 pub(super) struct SplitLoop;
 
 impl Skill for SplitLoop {
@@ -95,21 +95,21 @@ struct Split<'a> {
     names: Names,
 }
 
-/// Names that stand nowhere yet.
+/// Names that are not in use yet.
 struct Names {
-    /// The number of a program's part, and how many there are.
+    /// The index of a program's part, and the number of parts.
     split: String,
     size: String,
-    /// Which rounds are its own.
+    /// The number of iterations of a part, and its first and last one.
     rounds: String,
     first: String,
     last: String,
-    /// Where parts are kept, and by how much they are apart.
+    /// The buffer for the parts, and the distance between them.
     parts: String,
     stride: String,
     at: String,
     part: String,
-    /// In the function that launches.
+    /// Names in the host function.
     count: String,
     partial: String,
 }
@@ -152,7 +152,7 @@ impl<'a> Split<'a> {
         self.subject.candidate.module.language_name(self.subject.kernel, name)
     }
 
-    /// Two kernels.
+    /// The edits for two kernels.
     fn in_two(&self, by: i64) -> Option<Vec<Edit>> {
         let (names, site, kernel) = (&self.names, &self.site, self.subject.kernel);
         if kernel.autotune.as_ref().is_some_and(|autotune| !self.is_simple(autotune)) {
@@ -180,7 +180,7 @@ impl<'a> Split<'a> {
         Some(sorted(edits))
     }
 
-    /// One kernel, whose programs add to one result.
+    /// The edits for one kernel, whose programs add to a common result atomically.
     fn atomic(&self, by: i64) -> Option<Vec<Edit>> {
         let (names, site, store) = (&self.names, &self.site, self.after.store);
         let is_meant = self.gather.how == How::Sum
@@ -204,7 +204,7 @@ impl<'a> Split<'a> {
         Some(sorted(edits))
     }
 
-    /// Whether configurations have names and numbers alone, and nothing is done around the runs of one.
+    /// Whether the configurations have only names and numbers, and the autotuner does nothing else around a run.
     fn is_simple(&self, autotune: &Autotune) -> bool {
         let mut is_simple = autotune.configs.as_ref().is_some_and(|configs| !configs.is_empty());
         for decorator in &self.subject.kernel.decorators {
@@ -222,7 +222,7 @@ impl<'a> Split<'a> {
     }
 }
 
-/// Edits in the order of the text; of those at one place, as they were made.
+/// The edits in the order of the text; those at one place keep their order.
 fn sorted(mut edits: Vec<Edit>) -> Vec<Edit> {
     edits.sort_by_key(|edit| (edit.span.start, edit.span.end));
     edits

@@ -1,4 +1,4 @@
-//! The launch of a subject's kernel, and what it passes.
+//! The launch of a subject's kernel, and its arguments.
 
 use model::kernel::Launch;
 use model::kernel::ast::{Arg, Expr, ExprKind};
@@ -14,19 +14,20 @@ pub(super) fn only_launch<'a>(subject: &'a Subject<'a>) -> Option<&'a Launch> {
     launches.next().filter(|launch| launches.next().is_none() && !launch.has_error)
 }
 
-/// What is passed for which parameter, as far as that is certain.
+/// The arguments and the parameters that they are for, as far as that is certain.
 pub(super) fn passed<'a>(subject: &'a Subject<'a>, launch: &'a Launch) -> Vec<(&'a str, &'a Arg)> {
     all_passed(subject.kernel, launch)
 }
 
-/// The parameter for which just this is passed.
+/// The parameter that gets exactly this argument.
 pub(super) fn passed_as<'a>(subject: &'a Subject<'a>, launch: &'a Launch, expr: &Expr) -> Option<&'a str> {
     let slice = |span: Span| subject.candidate.text.get(span.start..span.end);
     let is_same = |arg: &Arg| is_steady(expr) && slice(arg.value.span) == slice(expr.span);
     passed(subject, launch).into_iter().find(|(_, arg)| is_same(arg)).map(|(param, _)| param)
 }
 
-/// How many programs a launch has along an axis, as its grid says it, and by what name that has the constants of the kernel.
+/// The number of programs of a launch along an axis, as its grid has it, and the name by which the grid refers to the
+/// kernel's constexprs.
 pub(super) fn programs_along<'a>(
     subject: &'a Subject<'a>,
     launch: &'a Launch,
@@ -37,7 +38,7 @@ pub(super) fn programs_along<'a>(
     Some((parts.get(axis)?, meta))
 }
 
-/// The parameters that have, for certain, the value of an expression in the grid: `n` or `meta["BLOCK"]`.
+/// The parameters that certainly have the value of an expression in the grid: `n` or `meta["BLOCK"]`.
 pub(super) fn given<'a>(
     subject: &'a Subject<'a>,
     launch: &'a Launch,
@@ -53,7 +54,7 @@ pub(super) fn given<'a>(
     let (module, text) = (&subject.candidate.module, subject.candidate.text.as_str());
     let Some(host) = launch.host.map(|host| &module.hosts[host]) else { return Vec::new() };
     let mut is_settled = is_steady(expr);
-    // What a name holds may be another thing by the time of the launch.
+    // A name that is assigned again may have another value at the launch.
     expr.walk(&mut |expr| is_settled &= expr.as_name().is_none_or(|name| bindings(&host.body, name).len() <= 1));
     let slice = |expr: &Expr| &text[expr.span.start..expr.span.end];
     let passed = passed(subject, launch).into_iter();

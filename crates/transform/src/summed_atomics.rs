@@ -19,19 +19,20 @@ use super::step::StepSize;
 use super::subject::Subject;
 use super::words::{fresh, indent_of};
 
-/// Keeps what `tl.atomic_add` adds to the same place in each round, such as the gradient of a weight for all rows, in registers, and adds it
-/// once behind the loop. Where each program has one row, the programs go over the rows first ([`Persistent`]). The sum is taken in
-/// another order, as atomic operations do anyhow.
+/// Accumulates in registers what `tl.atomic_add` adds to the same address in each iteration, such as the gradient of a
+/// weight over all rows, and adds it once after the loop. Where each program has one row, it first introduces a loop
+/// over the programs ([`Persistent`]). The order of the summation changes, which is arbitrary for atomic operations
+/// anyway.
 pub(super) struct SummedAtomics;
 
-/// An addition that each round repeats.
+/// An atomic addition that each iteration repeats.
 struct Repeated<'a> {
     stmt: &'a Stmt,
     call: &'a Call,
     value: &'a Expr,
-    /// `(BLOCK,)`, or nothing where it is one number.
+    /// `(BLOCK,)`, or `None` for a scalar.
     shape: Option<String>,
-    /// Of what type the sum is.
+    /// The type of the sum.
     float: &'static str,
 }
 
@@ -69,11 +70,11 @@ impl Skill for SummedAtomics {
     }
 }
 
-/// The edits for the first loop of the kernel that adds to the same places in each round.
+/// The edits for the first loop of the kernel that adds to the same addresses in each iteration.
 fn summed(subject: &Subject<'_>) -> Option<Vec<Edit>> {
     let mut adds = false;
     walk_statements(&subject.kernel.body, &mut |stmt| adds |= added(subject, stmt).is_some());
-    // Most kernels add nothing, and what they compute takes a while to find out.
+    // Most kernels have no atomic addition, and the analysis takes a while.
     let facts = if adds { subject.facts_of_any_launch()? } else { return None };
     subject.kernel.body.iter().find_map(|around| {
         let StmtKind::For { body, orelse, .. } = &around.kind else { return None };
@@ -90,7 +91,7 @@ fn added<'a>(subject: &Subject<'_>, stmt: &'a Stmt) -> Option<&'a Call> {
     (subject.member(call).as_deref() == Some("atomic_add")).then_some(call)
 }
 
-/// One that goes to the same places in each round, and adds floats.
+/// An addition of floats to the same addresses in each iteration.
 fn repeated<'a>(
     subject: &Subject<'_>,
     facts: &KernelAnalysis,
@@ -110,7 +111,8 @@ fn repeated<'a>(
     Some(Repeated { stmt, call, value, shape, float })
 }
 
-/// The shape of what is added, and the type of its sum; `None` where it is not as large as the places, or no float.
+/// The shape of the added value and the type of its sum; `None` where it is not of the shape of the addresses, or not
+/// of a float type.
 fn sum_of(subject: &Subject<'_>, access: &MemoryAccess) -> Option<(Option<String>, &'static str)> {
     let AbstractValue::Tile(value) = &access.value else { return None };
     let number = value.element.number();
@@ -134,7 +136,7 @@ fn sum_of(subject: &Subject<'_>, access: &MemoryAccess) -> Option<(Option<String
     Some((shape, if number.is_some_and(|number| number.bits() > 32) { "float64" } else { "float32" }))
 }
 
-/// Whether the places were those of floats of at most 32 bits in the recorded call.
+/// Whether the addresses belonged to floats of at most 32 bits in the recorded call.
 fn goes_to_floats(subject: &Subject<'_>, access: &MemoryAccess) -> bool {
     let base = access.pointer.about.index().and_then(|index| index.base.as_ref());
     let mut of_base = subject
@@ -170,7 +172,7 @@ fn edits(subject: &Subject<'_>, around: &Stmt, steady: &Steady<'_>, all: &[Repea
     all.iter().all(|it| is_plain(it) && !it.call.args.is_empty()).then_some(edits)
 }
 
-/// What the places are computed from inside the loop.
+/// The statements inside the loop that compute the addresses.
 fn needed<'a>(subject: &Subject<'_>, steady: &Steady<'a>, all: &[Repeated<'_>]) -> Vec<&'a Stmt> {
     let mut names: Vec<&str> = all
         .iter()
@@ -213,7 +215,7 @@ def run(dy, x, dw, count, rows, N):
 ";
 
     #[test]
-    fn what_all_rounds_add_to_one_place_is_added_once() {
+    fn loop_invariant_atomic_additions_are_summed_in_registers() {
         let expected = BACKWARD
             .replace("    for row", "    cols = tl.arange(0, B)\n    mask = cols < N\n    added = tl.zeros((B,), dtype=tl.float32)\n    added_2 = 0.0\n    for row")
             .replace("        cols = tl.arange(0, B)\n        mask = cols < N\n", "")
@@ -224,7 +226,7 @@ def run(dy, x, dw, count, rows, N):
     }
 
     #[test]
-    fn programs_with_a_row_each_go_over_the_rows_first() {
+    fn programs_with_one_row_become_persistent_first() {
         let own = BACKWARD
             .replace(
                 "    for row in range(tl.program_id(0), rows, tl.num_programs(0)):\n",
@@ -243,7 +245,7 @@ def run(dy, x, dw, count, rows, N):
     }
 
     #[test]
-    fn what_differs_from_round_to_round_is_added_where_it_is() {
+    fn atomic_additions_to_varying_addresses_stay_in_the_loop() {
         for (old, new) in [
             ("dw + cols, g", "dw + row * N + cols, g"),
             ("g * v, mask=mask", "g * v, mask=mask & (row < 7)"),

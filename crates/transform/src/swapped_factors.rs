@@ -12,9 +12,9 @@ use super::step::StepSize;
 use super::subject::Subject;
 use super::words::indent_of;
 
-/// Adds up the transposed product in a loop, with the factors in the other order, and transposes the sum behind it. Each warp group of a tensor
-/// core takes at least 64 rows of a tile and as few as 8 columns, so that products of few rows gain where their columns are many.
-/// The terms and their order are the same.
+/// Accumulates the transposed product in a loop, with the factors swapped, and transposes the sum after it. A warp
+/// group takes at least 64 rows of a tile on tensor cores, and as few as 8 columns, so products with few rows gain
+/// where they have many columns. The terms and their order stay the same.
 pub(super) struct SwappedFactors;
 
 impl Skill for SwappedFactors {
@@ -49,7 +49,7 @@ impl Skill for SwappedFactors {
     }
 }
 
-/// Calls `visit` on a list of statements and on those inside of it.
+/// Calls `visit` on a list of statements and on all nested lists.
 fn each_body<'a>(body: &'a [Stmt], visit: &mut dyn FnMut(&'a [Stmt])) {
     visit(body);
     for stmt in body {
@@ -57,15 +57,15 @@ fn each_body<'a>(body: &'a [Stmt], visit: &mut dyn FnMut(&'a [Stmt])) {
     }
 }
 
-/// What a loop adds products to, and nothing else.
+/// An accumulator to which a loop only adds products.
 struct Sum<'a> {
     name: &'a str,
-    /// Both sizes of the tile that it begins with.
+    /// Both sizes of its initial tile.
     sizes: [&'a Expr; 2],
     products: Vec<&'a Call>,
 }
 
-/// The sums of a loop among the statements around it.
+/// The accumulators of a loop among the statements around it.
 fn sums_of<'a>(subject: &Subject<'_>, body: &'a [Stmt], at: usize) -> Vec<Sum<'a>> {
     let (StmtKind::For { orelse, .. } | StmtKind::While { orelse, .. }) = &body[at].kind else { return Vec::new() };
     if !orelse.is_empty() {
@@ -94,7 +94,7 @@ fn begins<'a>(subject: &Subject<'_>, stmt: &'a Stmt) -> Option<(&'a str, [&'a Ex
     Some((target.as_name()?, [rows, columns]))
 }
 
-/// The products that a loop adds to a name; `None` where it does something else with it.
+/// The products that a loop adds to a name; `None` where it uses the name otherwise.
 fn added<'a>(subject: &Subject<'_>, around: &'a Stmt, name: &str) -> Option<Vec<&'a Call>> {
     let (mut products, mut is_known) = (Vec::new(), true);
     walk_statements(std::slice::from_ref(around), &mut |stmt| {
@@ -103,7 +103,7 @@ fn added<'a>(subject: &Subject<'_>, around: &'a Stmt, name: &str) -> Option<Vec<
             return;
         }
         match addition(subject, stmt, name) {
-            // Its target, and itself where it is added to once more.
+            // The name occurs as the target and, in a plain assignment, once more as a term.
             Some((product, own)) if own == count => products.push(product),
             _ => is_known = false,
         }
@@ -111,7 +111,7 @@ fn added<'a>(subject: &Subject<'_>, around: &'a Stmt, name: &str) -> Option<Vec<
     is_known.then_some(products)
 }
 
-/// The product that a statement adds to a name, and how often the name stands in it then.
+/// The product that a statement adds to a name, and how often the name occurs in the statement.
 fn addition<'a>(subject: &Subject<'_>, stmt: &'a Stmt, name: &str) -> Option<(&'a Call, usize)> {
     let is_name = |expr: &Expr| expr.as_name() == Some(name);
     let product = |expr: &'a Expr| {
@@ -152,7 +152,7 @@ fn is_transposed(subject: &Subject<'_>, stmt: &Stmt, name: &str) -> bool {
 }
 
 impl Sum<'_> {
-    /// `None` where the name of `tl.trans` is not known, or the loop does not stand on lines of its own.
+    /// The edits; `None` where the name of `tl.trans` is unknown, or where the loop is not on lines of its own.
     fn edits(&self, subject: &Subject<'_>, around: &Stmt) -> Option<Vec<Edit>> {
         let text = subject.candidate.text.as_str();
         let trans = subject.candidate.module.language_name(subject.kernel, "trans")?;
@@ -176,7 +176,7 @@ impl Sum<'_> {
     }
 }
 
-/// How often a name stands in an expression.
+/// How often a name occurs in an expression.
 fn uses(expr: &Expr, name: &str) -> usize {
     let mut count = 0;
     expr.walk(&mut |expr| count += usize::from(expr.as_name() == Some(name)));
@@ -223,7 +223,7 @@ def run(x, y, o):
     }
 
     #[test]
-    fn sums_are_known_however_they_are_written() {
+    fn all_forms_of_accumulating_products_are_recognized() {
         for (product, expected) in [
             ("acc += tl.dot(a, b.T)", "acc += tl.dot(b, tl.trans(a))"),
             ("acc = acc + tl.dot(a.trans(), other=b * 2)", "acc = acc + tl.dot(tl.trans(b * 2), other=a)"),
@@ -234,9 +234,9 @@ def run(x, y, o):
         }
     }
 
-    /// Each round of the outer loop begins anew.
+    /// The accumulator is initialized in each iteration of the outer loop.
     #[test]
-    fn loops_within_loops_are_turned() {
+    fn products_in_nested_loops_are_swapped() {
         let indented: String = KERNEL
             .lines()
             .map(|line| {
@@ -257,9 +257,9 @@ def run(x, y, o):
     }
 
     #[test]
-    fn what_is_used_otherwise_is_left_alone() {
+    fn accumulators_with_other_uses_are_not_swapped() {
         for (old, new) in [
-            // In the loop, between, or in another form.
+            // A use in the loop, between its assignments, or in another form.
             (PRODUCT, "acc = tl.dot(a, b, acc) * 2"),
             (PRODUCT, "acc = tl.dot(a, b, acc)\n        tl.store(o, acc)"),
             (PRODUCT, "acc -= tl.dot(a, b)"),

@@ -7,7 +7,8 @@ use crate::skill::Skill;
 use crate::step::StepSize;
 use crate::subject::Subject;
 
-/// Turns one number that the kernel takes as a constant, where it stands as a power of two: a half, twice, a quarter, four times.
+/// Changes one tile size that the kernel takes as a constexpr and that is a power of two in the source: half, double, a
+/// quarter, four times.
 pub(super) struct TileSizes;
 
 impl Skill for TileSizes {

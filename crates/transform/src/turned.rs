@@ -10,7 +10,7 @@ use super::candidate::Candidate;
 use super::skill::Skill;
 use super::subject::Subject;
 
-/// The text after each of a skill's turns of the kernel `k`, which `run` launches.
+/// The texts after each proposal of a skill for the kernel `k`, which `run` launches.
 pub(super) fn turned_by(skill: &dyn Skill, text: &str) -> Vec<String> {
     let candidate = Candidate::original(text);
     let workload = Workload { entry: "run".to_owned(), ..Workload::default() };
@@ -19,9 +19,9 @@ pub(super) fn turned_by(skill: &dyn Skill, text: &str) -> Vec<String> {
     turns.iter().map(|turn| apply_edits(text, &turn.edits)).collect()
 }
 
-/// Kernels as users write them: what stands behind `# skills:` must be able to do something with one of the file's kernels.
+/// Kernels as users write them: each skill in a file's `# skills:` line must have a proposal for one of its kernels.
 #[test]
-fn skills_know_ways_to_write_a_kernel() {
+fn skills_have_proposals_for_the_idioms_that_name_them() {
     let target = TritonTarget::of(Version { major: 3, minor: 6, patch: 0 });
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/idioms");
     let mut count = 0;

@@ -25,13 +25,13 @@ use body::Body;
 use flat::LinearOffsets;
 use host::ElementLaunch;
 
-/// So many rows and columns are tried.
+/// The numbers of rows and columns that are tried.
 const TILES: [(i64, i64); 5] = [(32, 32), (64, 64), (16, 64), (64, 16), (4, 256)];
 
-/// Gives each program a tile of rows and columns, where it takes elements in a row and works out with `//` and `%` in which row and
-/// column each of them is. What is read along a column, as for a transpose, is then read side by side, what is the same for a row or
-/// a column is loaded once for it, and nothing is divided for each element. The elements of a matrix of `n` elements and `N`
-/// columns are `row * N + column`, also where its last row is not full.
+/// Gives each program a tile of rows and columns, where a program takes consecutive elements and computes the row and
+/// the column of each with `//` and `%`. Loads along a column, as in a transposition, then become contiguous, a value
+/// that is the same for a row or a column is loaded once for it, and no element needs a division. The elements of a
+/// matrix of `n` elements and `N` columns are `row * N + column`, also where its last row is not full.
 pub(super) struct TwoDimensional;
 
 impl Skill for TwoDimensional {
@@ -69,7 +69,7 @@ impl Skill for TwoDimensional {
     }
 }
 
-/// Whether all that happens to the kernel is that the file launches it.
+/// Whether the file only launches the kernel and does nothing else with it.
 fn is_plain(subject: &Subject<'_>) -> bool {
     let (module, kernel) = (&subject.candidate.module, subject.kernel);
     kernel.plain
@@ -80,7 +80,7 @@ fn is_plain(subject: &Subject<'_>) -> bool {
         && !module.called_in_kernels().contains(&kernel.name)
 }
 
-/// The parameters that the numbers of the elements are divided by.
+/// The parameters that the element indices are divided by.
 fn divisors<'a>(kernel: &'a Kernel, flat: &LinearOffsets<'_>) -> Vec<&'a str> {
     let mut found = Vec::new();
     walk_expressions(&kernel.body, &mut |expr| {
@@ -101,18 +101,18 @@ fn divided<'a>(expr: &'a Expr, offsets: &str) -> Option<(&'a str, &'a Expr)> {
     is_it.then_some((op.as_str(), right))
 }
 
-/// Names that the new kernel has.
+/// Names of the new kernel.
 struct Names {
-    /// How many tiles stand side by side.
+    /// The number of tiles in a row of tiles.
     across: String,
-    /// The numbers of a tile's rows and columns, and which of them exist.
+    /// The indices of a tile's rows and columns, and their masks.
     rows: String,
     columns: String,
     in_rows: String,
     in_columns: String,
-    /// Which of the tile's elements exist.
+    /// The mask of the tile's elements.
     in_tile: String,
-    /// How many rows and columns a tile has.
+    /// The numbers of rows and columns of a tile.
     height: String,
     width: String,
 }
@@ -161,8 +161,8 @@ fn tiled(
     Some((edits, names))
 }
 
-/// What stands in place of the numbers of the elements. The last row may lack elements. Rows behind it are left out by their own
-/// numbers, since those of their elements may not fit into 32 bits.
+/// The statements that replace the element indices. The last row may be incomplete. Rows beyond it are masked by their
+/// own indices, since the indices of their elements may not fit into 32 bits.
 fn head(subject: &Subject<'_>, flat: &LinearOffsets<'_>, count: &str, columns: &str, names: &Names) -> Option<String> {
     let of = |name: &str| subject.candidate.module.language_name(subject.kernel, name);
     let (cdiv, arange) = (of("cdiv")?, of("arange")?);

@@ -9,12 +9,13 @@ use super::grid_tiles::{axis, is_free, quotient};
 use super::launched::all_passed;
 use super::written::{bindings, grid_of, parts_of};
 
-/// Functions that are called by functions are looked into so deep.
+/// The greatest depth of nested calls that are followed.
 const DEPTH: usize = 4;
-/// What gives other elements than those that it is given, or none beside what there is.
+/// Functions whose result is not one value for each element of their arguments, or is always in bounds.
 const ELSEWHERE: [&str; 4] = ["load", "dot", "where", "minimum"];
 
-/// What the tiles of a parameter divide, as the function that launches has it; nothing where masks cut off the last of them.
+/// The sizes that the tiles of a parameter divide, as expressions of the host function; empty where masks disable the
+/// excess of the last tile.
 pub(super) fn divided<'a>(
     module: &'a Module,
     kernel: &'a Kernel,
@@ -43,21 +44,21 @@ struct UnmaskedSizes<'a> {
     sizes: Vec<&'a Expr>,
 }
 
-/// A function of the device, as one call has it.
+/// A device function, as one call uses it.
 struct Scope<'a> {
     module: &'a Module,
     kernel: &'a Kernel,
-    /// The parameter that is the tile's size, if it is passed on.
+    /// The parameter that is the tile size, if the call passes it.
     tile: Option<&'a str>,
-    /// Names of what has an element for each of a tile: offsets, pointers and masks.
+    /// Names of values with one element for each element of a tile: offsets, pointers and masks.
     across: BTreeSet<&'a str>,
-    /// What the launch passes for which parameter.
+    /// The arguments, by parameter.
     passed: Vec<(&'a str, &'a Expr)>,
 }
 
 impl<'a> Scope<'a> {
     fn look(mut self, depth: usize, found: &mut UnmaskedSizes<'a>) {
-        // What a loop changes is known behind it alone.
+        // A value that a loop changes is known only after a first pass.
         for _ in 0..2 {
             walk_statements(&self.kernel.body, &mut |stmt| self.take(stmt));
         }
@@ -99,7 +100,7 @@ impl<'a> Scope<'a> {
         }
     }
 
-    /// A function that is called, with what it is given.
+    /// The scope of a called function, with its arguments.
     fn within(&self, called: &'a Kernel, call: &'a Call) -> Self {
         let mut scope =
             Scope { kernel: called, tile: None, across: BTreeSet::new(), passed: Vec::new(), module: self.module };
@@ -120,7 +121,7 @@ impl<'a> Scope<'a> {
         self.tile.is_some() && expr.as_name() == self.tile
     }
 
-    /// Whether it is the tile, or that many of it: `BLOCK_K * SPLIT_K`.
+    /// Whether an expression is the tile size, or a multiple of it: `BLOCK_K * SPLIT_K`.
     fn is_of_tile(&self, expr: &Expr) -> bool {
         match &expr.kind {
             ExprKind::Binary { op, left, right } if op == "*" => self.is_of_tile(left) || self.is_of_tile(right),
@@ -128,18 +129,18 @@ impl<'a> Scope<'a> {
         }
     }
 
-    /// What the launch passes for a name that is nothing else in between.
+    /// The launch argument for a name that has no other value.
     fn size(&self, expr: &Expr) -> Option<&'a Expr> {
         let name = expr.as_name().filter(|name| bindings(&self.kernel.body, name).is_empty())?;
         self.passed.iter().find(|(param, _)| *param == name).map(|(_, value)| *value)
     }
 
-    /// Whether a value has an element for each of a tile, those beside the last of what there is as well.
+    /// Whether a value has one element for each element of a tile, including those beyond the size.
     fn is_across(&self, expr: &Expr) -> bool {
         let any = |expr: &Expr| expr.children().into_iter().any(|child| self.is_across(child));
         match &expr.kind {
             ExprKind::Name(name) => self.across.contains(name.as_str()),
-            // What begins anew is never beside.
+            // Wrapped indices never exceed the size.
             ExprKind::Binary { op, .. } if op == "%" => false,
             ExprKind::Call(call) => match self.module.language_member(self.kernel, &call.func).as_deref() {
                 Some("arange" | "make_block_ptr") => self.tile.is_some_and(|tile| expr.mentions(tile)),
@@ -150,7 +151,7 @@ impl<'a> Scope<'a> {
         }
     }
 
-    /// Whether an access has an element for each of a tile, and no mask for them.
+    /// Whether an access has one element for each element of a tile, and no mask for them.
     fn is_uncut(&self, call: &Call, mask: usize) -> bool {
         let is_across = |name: &str, at: usize| call.argument(name, Some(at)).is_some_and(|expr| self.is_across(expr));
         let is_cut = call.has_star() || call.argument("boundary_check", None).is_some() || is_across("mask", mask);
@@ -158,10 +159,10 @@ impl<'a> Scope<'a> {
     }
 }
 
-/// How the function that launches may name a tile.
+/// The ways in which the host function may refer to a tile size.
 struct Tile<'a> {
     param: &'a str,
-    /// What it passes, if that is a name.
+    /// The name that it passes, if the argument is a name.
     name: Option<&'a str>,
     current: i64,
 }
@@ -179,7 +180,7 @@ impl Tile<'_> {
     }
 }
 
-/// What a grid divides by the tile; by its number where the axis is known.
+/// The sizes that a grid divides by the tile; where the grid has only a number, the axis must be known.
 fn of_grid<'a>(module: &'a Module, kernel: &Kernel, launch: &'a Launch, tile: &Tile<'_>) -> Vec<&'a Expr> {
     let Some(grid) = grid_of(module, launch) else { return Vec::new() };
     let axis = axis(module, kernel, tile.param);

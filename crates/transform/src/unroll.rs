@@ -18,11 +18,11 @@ use super::step::StepSize;
 use super::subject::Subject;
 use super::words::{fresh, indent_of};
 
-/// So many rounds are tried.
+/// The numbers of iterations that are tried.
 const ROUNDS: [i64; 4] = [8, 16, 32, 64];
-/// Makes a tile of rows of what a loop loads row by row to add it to a sum: more is on its way from the memory at a time, and more threads
-/// have something to do. The sum gets a row for each round of the tile, and these are added up after the loop. Rounds beyond the
-/// loop's end load nothing and add nothing.
+/// Loads a tile of rows where a loop loads one row per iteration and adds it to a sum: more loads are in flight at a
+/// time, and more threads have work. The sum gets a row for each row of the tile, and these are added up after the
+/// loop. Iterations beyond the loop's end load nothing and add nothing.
 pub(super) struct RoundsAtOnce;
 
 impl Skill for RoundsAtOnce {
@@ -58,13 +58,13 @@ impl Skill for RoundsAtOnce {
 /// A loop over single rows.
 struct Rows<'a> {
     subject: &'a Subject<'a>,
-    /// The loop's variable, which becomes a column.
+    /// The loop variable, which becomes a column.
     variable: &'a str,
-    /// Whether a round exists.
+    /// The name of the mask of existing iterations.
     exist: String,
-    /// What differs from round to round.
+    /// The names whose values differ from iteration to iteration.
     differ: HashSet<&'a str>,
-    /// Sums, each with what its first value says of it, and the name of the tile that is added to.
+    /// The sums, each with the shape and type of its first value, and the name of its tile.
     sums: Vec<Sum<'a>>,
     edits: Vec<Edit>,
 }
@@ -72,7 +72,7 @@ struct Rows<'a> {
 struct Sum<'a> {
     name: &'a str,
     tile: String,
-    /// `(BLOCK,), dtype=tl.float32` without the parentheses of the call.
+    /// `(BLOCK,), dtype=tl.float32`, the arguments without the parentheses.
     shape: &'a Expr,
     dtype: &'a Expr,
 }
@@ -120,7 +120,7 @@ fn at_once(subject: &Subject<'_>, stmt: &Stmt, rounds: i64) -> Option<(Vec<Edit>
     Some((edits, size))
 }
 
-/// Beginning and end of `range(…)` without steps.
+/// The start and the stop of a `range(…)` without a step.
 fn range<'a>(subject: &Subject<'_>, iter: &'a Expr) -> Option<(Option<&'a Expr>, &'a Expr)> {
     let call = iter.as_call().filter(|call| call.args.iter().all(|arg| arg.keyword.is_none()))?;
     let is_range = call.func.as_name() == Some("range")
@@ -165,7 +165,7 @@ impl<'a> Rows<'a> {
         }
     }
 
-    /// `acc = tl.zeros((BLOCK,), dtype=tl.float32)`, the only other thing that is assigned to a sum.
+    /// `acc = tl.zeros((BLOCK,), dtype=tl.float32)`, the only other assignment of a sum.
     fn begins(&self, name: &str) -> Option<(&'a Expr, &'a Expr)> {
         let mut found = Vec::new();
         walk_statements(&self.subject.kernel.body, &mut |stmt| {
@@ -180,7 +180,7 @@ impl<'a> Rows<'a> {
         Some((call.argument("shape", Some(0))?, call.argument("dtype", Some(1))?))
     }
 
-    /// Whether something differs from round to round; `None` where it is not known to work on each element alone.
+    /// Whether a value differs from iteration to iteration; `None` where it is not known to be elementwise.
     fn expr(&mut self, expr: &'a Expr) -> Option<bool> {
         match &expr.kind {
             ExprKind::Name(name) => {
@@ -223,7 +223,7 @@ impl<'a> Rows<'a> {
         }
     }
 
-    /// Rounds that do not exist load nothing.
+    /// Masks the load of iterations that do not exist.
     fn mask(&mut self, call: &'a Call) -> Option<()> {
         let exist = self.exist.clone();
         match call.argument("mask", Some(1)) {
@@ -239,7 +239,7 @@ impl<'a> Rows<'a> {
         Some(())
     }
 
-    /// Whether nothing else of the kernel uses what becomes a tile of rows.
+    /// Whether nothing else in the kernel uses the names that become tiles of rows.
     fn is_closed(&self, whole: &Stmt) -> bool {
         let mut is_closed = true;
         walk_statements(&self.subject.kernel.body, &mut |stmt| {
@@ -289,7 +289,7 @@ def run(x):
 ";
 
     #[test]
-    fn a_sum_over_rows_takes_several_at_once() {
+    fn a_sum_over_rows_is_unrolled_to_a_tile_of_rows() {
         let expected = "import triton
 import triton.language as tl
 
@@ -315,7 +315,7 @@ def run(x):
     }
 
     #[test]
-    fn what_is_not_a_sum_over_rows_is_left_alone() {
+    fn other_loops_are_not_unrolled() {
         for (old, new) in [
             ("range(m)", "range(0, m, 2)"),
             ("acc += x", "acc *= x"),

@@ -11,8 +11,8 @@ use super::subject_launch::only_launch;
 /// Options of a configuration that a launch can pass as well.
 const OPTIONS: [&str; 4] = ["num_warps", "num_stages", "num_ctas", "maxnreg"];
 
-/// The file with the numbers of the largest configuration at the only launch, and without the tuner; `None` where the tuner does more
-/// than to choose numbers.
+/// The file with the numbers of the largest configuration at the only launch, and without the autotuner; `None` where
+/// the autotuner does more than choose numbers.
 fn untuned(subject: &Subject<'_>) -> Option<String> {
     let (kernel, text) = (subject.kernel, subject.candidate.text.as_str());
     let tuner = kernel.autotune.as_ref()?;
@@ -38,7 +38,7 @@ fn untuned(subject: &Subject<'_>) -> Option<String> {
     is_alone.then(|| apply_edits(text, &edits))
 }
 
-/// The edits of a kernel, where it has a tuner through the form that has none.
+/// The edits of a kernel, through a version of it without its autotuner if it has one.
 pub(super) fn without_tuner(
     subject: &Subject<'_>,
     of: impl FnOnce(&Subject<'_>) -> Option<Vec<Edit>>,
@@ -86,14 +86,14 @@ def run(x):
     }
 
     #[test]
-    fn the_largest_configuration_stands_at_the_launch() {
+    fn the_launch_gets_the_largest_configuration() {
         let (head, tail) = (TEXT.split("@triton.autotune").next().unwrap(), TEXT.split("@triton.jit").nth(1).unwrap());
         let tail = tail.replace("x.numel(),", "x.numel(), B=256, num_warps=8,");
         assert_eq!(without(TEXT).unwrap(), format!("{head}@triton.jit{tail}"));
     }
 
     #[test]
-    fn a_tuner_that_does_more_stays() {
+    fn an_autotuner_with_hooks_or_resets_is_kept() {
         for (old, new) in [
             ("key=[\"n\"],", "key=[\"n\"], reset_to_zero=[\"x\"],"),
             ("num_warps=8)", "num_warps=8, pre_hook=hook)"),
@@ -105,7 +105,7 @@ def run(x):
     }
 
     #[test]
-    fn skills_build_it_otherwise() {
+    fn skills_can_restructure_a_kernel_without_its_autotuner() {
         let all = turned_by(&SingleTile, TEXT);
         assert!(all[0].contains("x.numel(), B=triton.next_power_of_2(max(x.numel(), 1)), num_warps=8"), "{}", all[0]);
         assert!(!all[0].contains("autotune"));

@@ -16,10 +16,11 @@ use super::subject::Subject;
 use super::subject_launch::{only_launch, passed};
 use super::written::{assigned, bindings};
 
-/// Converts what is loaded as 8-bit integers in another way where it becomes a float. `w.to(tl.float16)` is one conversion of an element
-/// at a time (`I2F`), of which a multiprocessor does 16 in a clock, as long as tensor cores take for a tile of 128 rows. To
-/// `bfloat16` Triton has instructions of its own for signed ones, and from there it is a shift; and between 1,024 and 2,047 a `float16`
-/// counts in ones, so that its last bits can be the number itself. All 256 numbers stay what they are, in each type of floats.
+/// Converts loaded 8-bit integers to floats in another way. `w.to(tl.float16)` converts one element at a time (`I2F`),
+/// of which a multiprocessor does 16 per clock; that takes as long as the tensor cores need for a tile of 128 rows. For
+/// `bfloat16`, Triton has special instructions for signed integers, and a further conversion from there is a shift. The
+/// `float16` values between 1,024 and 2,047 are the integers, so the lowest bits of such a number can be the 8-bit
+/// integer itself. All 256 values keep their value in each float type.
 pub(super) struct Widened;
 
 impl Skill for Widened {
@@ -71,11 +72,11 @@ impl Skill for Widened {
     }
 }
 
-/// `w.to(tl.float16)` where `w` is loaded as bytes.
+/// `w.to(tl.float16)`, where `w` is loaded as 8-bit integers.
 struct Conversion {
-    /// Where `w` begins.
+    /// The start of `w`.
     start: usize,
-    /// Where `.to` begins.
+    /// The start of `.to`.
     dot: usize,
     is_signed: bool,
 }
@@ -95,7 +96,7 @@ fn conversions(subject: &Subject<'_>) -> Vec<Conversion> {
             Some("uint8") => false,
             _ => return,
         };
-        // What is converted may stand in parentheses.
+        // The operand may be in parentheses.
         found.extend(text[..name_span.start].rfind('.').map(|dot| Conversion {
             start: value.span.start,
             dot,
@@ -105,7 +106,8 @@ fn conversions(subject: &Subject<'_>) -> Vec<Conversion> {
     found
 }
 
-/// Whether a type is one of floats, or that of something else; `bfloat16` is converted to as fast as it gets.
+/// Whether a conversion is to a float type, or to the type of another value; the conversion to `bfloat16` is fast
+/// already.
 fn is_float(subject: &Subject<'_>, to: &Expr) -> bool {
     match subject.candidate.module.language_member(subject.kernel, to).as_deref() {
         Some(name) => matches!(name, "float16" | "float32" | "float64"),
@@ -113,7 +115,8 @@ fn is_float(subject: &Subject<'_>, to: &Expr) -> bool {
     }
 }
 
-/// The type of the elements of what is loaded: `value` is a load, or a name of nothing but loads, until `conversion` takes its place.
+/// The element type of a loaded value: `value` is a load, or a name that is only bound to loads, before `conversion`
+/// replaces it.
 fn byte<'a>(subject: &'a Subject<'a>, value: &Expr, conversion: &Expr) -> Option<&'a str> {
     let of_load = |value: &Expr| {
         let call = value.as_call().filter(|call| subject.member(call).as_deref() == Some("load"))?;
@@ -131,7 +134,7 @@ fn byte<'a>(subject: &'a Subject<'a>, value: &Expr, conversion: &Expr) -> Option
     if let [only] = types[..] { Some(only) } else { None }
 }
 
-/// The type of what a parameter points to in the call, as far as it is known.
+/// The element type of a parameter's pointer in the call, as far as it is known.
 fn element<'a>(subject: &'a Subject<'a>, param: &str) -> Option<&'a str> {
     let workload = subject.workload;
     let recorded = subject.records().flat_map(|launch| &launch.arguments).find(|(name, _)| name == param);
@@ -139,7 +142,7 @@ fn element<'a>(subject: &'a Subject<'a>, param: &str) -> Option<&'a str> {
         return Some(dtype);
     }
     let given = match only_launch(subject) {
-        // It is launched by itself.
+        // The kernel is launched by itself.
         None => workload.kwargs.iter().find(|(known, _)| known == param).map(|(_, value)| value),
         Some(launch) => {
             let host = &subject.candidate.module.hosts[launch.host?];
@@ -163,7 +166,7 @@ mod tests {
 
     const LOAD: &str = "    w = tl.load(w_ptr + offs)\n";
 
-    /// The kernel's lines behind the first two, as each turn leaves them.
+    /// The kernel's lines after the first two, for each proposal.
     fn turned(dtype: &str, body: &str) -> Vec<String> {
         let text = format!(
             "import triton\nimport triton.language as tl\n\n@triton.jit\ndef k(x_ptr, w_ptr, B: tl.constexpr):\n    offs = tl.arange(0, B)\n    \
@@ -196,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_loaded_may_stand_there_itself_and_the_name_may_be_taken() {
+    fn inline_loads_are_converted_and_names_stay_unique() {
         let body = "    y = (tl.load(w_ptr + offs)).to(tl.float32)\n";
         let all = turned("int8", body);
         assert_eq!(all[0], body.replace(").to", ").to(tl.bfloat16).to"));
@@ -207,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_byte_or_becomes_no_float_is_left_alone() {
+    fn other_conversions_are_unchanged() {
         let plain = format!("{LOAD}    y = w.to(x.dtype)\n");
         for dtype in ["float16", "int32", "int16", "bool", "float8_e4m3fn"] {
             assert!(turned(dtype, &plain).is_empty(), "{dtype}");

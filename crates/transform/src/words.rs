@@ -9,7 +9,7 @@ pub(crate) fn fresh(text: &str, base: &str) -> String {
     name
 }
 
-/// Whether a letter can be part of a name.
+/// Whether a character can be part of a name.
 pub(crate) fn is_of_word(letter: char) -> bool {
     letter.is_alphanumeric() || letter == '_'
 }

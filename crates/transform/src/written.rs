@@ -1,4 +1,4 @@
-//! Finds the place in the source of a number that a launch passes.
+//! The place in the source of a number that a launch passes.
 
 use model::kernel::ast::{Call, Expr, ExprKind, Stmt, StmtKind, walk_statements};
 use model::kernel::{HostFunction, Launch, Module};
@@ -7,15 +7,15 @@ use model::syntax::Span;
 use super::conditional_tile::greater;
 use super::words::is_of_word;
 
-/// How many names are followed.
+/// The greatest number of names that are followed.
 const DEPTH: usize = 3;
 
-/// A number, and where it stands.
+/// A number and its span.
 type LiteralSpan = Option<(i64, Span)>;
 
-/// The number behind an argument and where it stands: itself, a bound of itself (`min(1024, …)`), the greater
-/// where it divides a size (`128 if n % 128 == 0 else 64`), or what its name is bound to once: in
-/// the function, as the default of its parameter, or else in the file.
+/// The number that an argument is, and its span. The argument is a literal, a call with an upper bound
+/// (`min(1024, …)`), a choice by divisibility, of which the larger number counts (`128 if n % 128 == 0 else 64`), or a
+/// name that is bound once: in the function, as the default of its parameter, or else in the file.
 pub(super) fn literal(module: &Module, launch: &Launch, expr: &Expr) -> LiteralSpan {
     let host = launch.host.map(|host| &module.hosts[host]);
     let bounded = |expr: &Expr| bound(expr, |part| followed(module, host, part, &number, DEPTH));
@@ -52,7 +52,7 @@ fn followed(
     followed(module, None, &global.value, of, depth)
 }
 
-/// What the grid of a launch is: itself, or what its name is bound to once in the function.
+/// The grid of a launch: the expression itself, or the only value of its name in the function.
 pub(super) fn grid_of<'a>(module: &'a Module, launch: &'a Launch) -> Option<&'a Expr> {
     match (launch.grid.as_name(), launch.host) {
         (None, _) => Some(&launch.grid),
@@ -61,7 +61,7 @@ pub(super) fn grid_of<'a>(module: &'a Module, launch: &'a Launch) -> Option<&'a 
     }
 }
 
-/// How often a name stands in a text as a word, comments aside that have a line of their own.
+/// How often a name occurs in a text as a word, without comments on lines of their own.
 pub(super) fn word_count(text: &str, name: &str) -> usize {
     let code = text.lines().filter(|line| !line.trim_start().starts_with('#'));
     code.flat_map(|line| line.split(|letter| !is_of_word(letter))).filter(|word| *word == name).count()
@@ -75,11 +75,11 @@ pub(super) fn is_used_once(host: &HostFunction, name: &str) -> bool {
             expr.walk(&mut |expr| count += usize::from(expr.as_name() == Some(name)));
         }
     });
-    // Where it is bound, and where it is launched with.
+    // One occurrence is its binding, the other its use in the launch.
     count == 2
 }
 
-/// A grid without its function: the tuple, its parts, and by what name they have the constants of the kernel.
+/// A grid without its function: the tuple, its parts, and the name by which they refer to the kernel's constexprs.
 pub(super) fn tuple_of(grid: &Expr) -> Option<(&Expr, &[Expr], Option<&str>)> {
     let (tuple, meta) = match &grid.kind {
         ExprKind::Lambda { params, body } => (body.as_ref(), Some(params.first()?.as_str())),
@@ -89,7 +89,7 @@ pub(super) fn tuple_of(grid: &Expr) -> Option<(&Expr, &[Expr], Option<&str>)> {
     Some((tuple, parts, meta))
 }
 
-/// How many programs a grid says along each axis, also as a function of the constants, or without a tuple.
+/// The numbers of programs along each axis, also of a grid function, or of a grid that is no tuple.
 pub(super) fn parts_of(grid: &Expr) -> &[Expr] {
     let grid = if let ExprKind::Lambda { body, .. } = &grid.kind { body } else { grid };
     match &grid.kind {
@@ -98,7 +98,8 @@ pub(super) fn parts_of(grid: &Expr) -> &[Expr] {
     }
 }
 
-/// Whether an expression of the host can be evaluated twice: names, parts of shapes, numbers, and what is computed of them.
+/// Whether an expression of the host can be evaluated twice: it consists of names, parts of shapes, numbers, and
+/// operations on them.
 pub(super) fn is_steady(expr: &Expr) -> bool {
     match &expr.kind {
         ExprKind::Name(_) | ExprKind::Int(_) => true,
@@ -120,7 +121,7 @@ pub(super) fn is_steady(expr: &Expr) -> bool {
     }
 }
 
-/// Whether nothing that an expression mentions is bound anew by what stands behind a place in the function.
+/// Whether no name in an expression is bound again after a place in the function.
 pub(super) fn is_settled(host: &HostFunction, expr: &Expr, since: usize) -> bool {
     let mut is_settled = true;
     walk_statements(&host.body, &mut |stmt| {
@@ -165,7 +166,7 @@ fn is_assigned(host: &HostFunction, name: &str) -> bool {
     !bindings(&host.body, name).is_empty()
 }
 
-/// The statements that give a name a value, or a part of what it holds.
+/// The statements that bind a name, or change a part of its value.
 pub(super) fn bindings<'a>(body: &'a [Stmt], name: &str) -> Vec<&'a Stmt> {
     let mut found = Vec::new();
     walk_statements(body, &mut |stmt| {
@@ -183,7 +184,7 @@ pub(super) fn only_value<'a>(body: &'a [Stmt], name: &str) -> Option<&'a Expr> {
     assigned(only, name)
 }
 
-/// What an assignment gives a name, also as `a, b = 1, 2`.
+/// The value that an assignment gives a name, also as `a, b = 1, 2`.
 pub(super) fn assigned<'a>(stmt: &'a Stmt, name: &str) -> Option<&'a Expr> {
     let StmtKind::Assign { targets, value: Some(value), .. } = &stmt.kind else { return None };
     let [target] = targets.as_slice() else { return None };

@@ -1,4 +1,4 @@
-//! The book of the recorder: which calls are kept, and how often each occurred.
+//! The registry of the recorder: the calls that are kept, and how often each occurred.
 
 use std::collections::HashMap;
 use std::fs;
@@ -23,7 +23,7 @@ const FAILED: usize = 16;
 /// it must be far more frequent. Otherwise shapes that occur equally often would replace each other forever.
 const REPLACED: usize = 4;
 
-/// What the book knows about a call.
+/// The state of a call in the registry.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum CallState {
     /// The call is to be recorded.

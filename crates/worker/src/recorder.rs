@@ -22,8 +22,8 @@ use super::values::DescribedArguments;
 
 static BOOK: Mutex<Option<CallRegistry>> = Mutex::new(None);
 
-/// Runs `use_it` with the locked book. It must not call or drop Python objects: another thread may wait for this lock
-/// while it holds the GIL.
+/// Runs `use_it` with the locked registry. It must not call or drop Python objects: another thread may wait for this
+/// lock while it holds the GIL.
 fn book<T>(use_it: impl FnOnce(&mut CallRegistry) -> T) -> Option<T> {
     BOOK.lock().unwrap_or_else(std::sync::PoisonError::into_inner).as_mut().map(use_it)
 }

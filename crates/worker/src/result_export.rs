@@ -224,7 +224,7 @@ impl<'py> Exporter<'py> {
                     let from: u64 = tensor.call_method0("data_ptr")?.extract()?;
                     let count = usize::try_from(*bytes)?;
                     let is_host = tensor.getattr("device")?.getattr("type")?.extract::<String>()? == "cpu";
-                    // SAFETY: the buffer has room; what a lying address does stays inside this process.
+                    // SAFETY: the buffer has room; a wrong address can only do harm inside this process.
                     unsafe {
                         if is_host {
                             check(sys::cuMemcpyHtoD_v2(*address + at, from as *const std::ffi::c_void, count))?;

@@ -161,7 +161,7 @@ fn become_child(
     for stream in ["stdout", "stderr"] {
         let _ = sys.as_ref().map(|sys| sys.getattr(stream).and_then(|stream| stream.call_method0("flush")));
     }
-    // SAFETY: writes out what C holds back, and ends without running the forker's exit handlers.
+    // SAFETY: flushes the buffers of C, and ends without running the forker's exit handlers.
     unsafe {
         libc::fflush(ptr::null_mut());
         libc::_exit(i32::from(!is_fine));
@@ -271,10 +271,10 @@ impl ChildTree<'_> {
         end
     }
 
-    /// Handles a process below that wants to start another process and waits for permission.
+    /// Handles a descendant that wants to start another process and waits for permission.
     fn answer(&mut self) -> Option<ExitCause> {
         let (fence, listener) = (self.fence?, self.listener.as_ref()?);
-        // SAFETY: the structures are zero where the kernel wants them so; the pointers are of locals.
+        // SAFETY: the structures are zero where the kernel requires that; the pointers are to local variables.
         unsafe {
             let mut asked: libc::seccomp_notif = zeroed();
             if libc::ioctl(listener.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_RECV, &raw mut asked) != 0 {
@@ -334,13 +334,13 @@ impl ChildTree<'_> {
 /// The next ended child of this process: its process id and status.
 pub(super) fn next_dead() -> Option<(i32, i32)> {
     let mut status = 0;
-    // SAFETY: the pointer is of a local.
+    // SAFETY: the pointer is to a local variable.
     let pid = unsafe { libc::waitpid(-1, &raw mut status, libc::WNOHANG) };
     (pid > 0).then_some((pid, status))
 }
 
 fn has_children() -> bool {
-    // SAFETY: the structure is a plain one; nothing is taken leave of.
+    // SAFETY: the structure is plain data, for which zero is valid; no child is reaped.
     unsafe {
         let mut info: libc::siginfo_t = zeroed();
         libc::waitid(libc::P_ALL, 0, &raw mut info, libc::WEXITED | libc::WNOHANG | libc::WNOWAIT) == 0
@@ -351,7 +351,7 @@ fn has_children() -> bool {
 fn wait(fds: [RawFd; 3], most: Option<Duration>) -> [i16; 3] {
     let mut polled = fds.map(|fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 });
     let timeout = most.map_or(-1, |most| i32::try_from(most.as_millis()).unwrap_or(i32::MAX));
-    // SAFETY: the pointer and the length are of one array.
+    // SAFETY: the pointer and the length describe one array.
     unsafe { libc::poll(polled.as_mut_ptr(), polled.len() as libc::nfds_t, timeout) };
     polled.map(|entry| entry.revents)
 }
@@ -362,7 +362,7 @@ struct Ends(OwnedFd);
 impl Ends {
     fn watch() -> io::Result<Self> {
         Self::mask(libc::SIG_BLOCK);
-        // SAFETY: the set is of a local; on success the descriptor is ours.
+        // SAFETY: the set is a local variable; on success the descriptor is ours.
         unsafe {
             let set = Self::set();
             let fd = libc::signalfd(-1, &raw const set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK);
@@ -377,12 +377,12 @@ impl Ends {
 
     fn mask(how: i32) {
         let set = Self::set();
-        // SAFETY: the set is of a local.
+        // SAFETY: the set is a local variable.
         unsafe { libc::pthread_sigmask(how, &raw const set, ptr::null_mut()) };
     }
 
     fn set() -> libc::sigset_t {
-        // SAFETY: the set is made empty before it is used.
+        // SAFETY: the set is cleared before it is used.
         unsafe {
             let mut set = zeroed();
             libc::sigemptyset(&raw mut set);
@@ -393,7 +393,7 @@ impl Ends {
 
     fn drain(&self) {
         let mut buffer = [0_u8; 1024];
-        // SAFETY: the pointer and the length are of one array; the descriptor does not block.
+        // SAFETY: the pointer and the length describe one array; the descriptor does not block.
         while unsafe { libc::read(self.0.as_raw_fd(), buffer.as_mut_ptr().cast(), buffer.len()) } > 0 {}
     }
 }
@@ -416,7 +416,7 @@ fn close_range(first: u32, last: u32) {
     if unsafe { libc::syscall(libc::SYS_close_range, first, last, 0) } == 0 {
         return;
     }
-    // For Linux before 5.9.
+    // Linux before 5.9 lacks the system call.
     let open = std::fs::read_dir("/proc/self/fd").into_iter().flatten().flatten();
     let numbers: Vec<u32> = open.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
     for fd in numbers.into_iter().filter(|fd| (first..=last).contains(fd)) {

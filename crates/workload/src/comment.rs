@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn a_parameter_may_have_the_name_of_what_else_a_comment_says() {
+    fn parameters_may_be_named_like_keys_of_the_comment() {
         let call = |line: &str| {
             let text = format!(
                 "# warpsmith: workload {line}\n@triton.jit\ndef k(x, count, entry, gradients): ...\ndef f(x): ...\n"
@@ -396,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_said() {
+    fn errors_in_workload_comments_are_reported_with_their_line() {
         for (line, expected) in [
             ("x=f16[8]", "`entry=NAME` is missing"),
             ("entry=f x", "`x` is no `NAME=VALUE`"),

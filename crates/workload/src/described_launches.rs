@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn a_candidate_says_its_constants_options_and_grid() {
+    fn constexprs_options_and_grid_come_from_the_candidates_comment() {
         let original = text(COMMENT, KERNEL);
         let workload = first(&original);
         let of = |comment: &str, kernel: &str| launch_of_candidate(&workload, &original, &text(comment, kernel));
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_stand_in_the_comment() {
+    fn numbers_in_the_comment_have_their_spans() {
         let original = text(&COMMENT.replace("n=64", "n=64 B=1"), &KERNEL.replace("n, ", "n, B: tl.constexpr, "));
         let numbers = numbers_of_comment(&original, &first(&original)).unwrap();
         let shown: Vec<(&str, i64, &str)> = numbers

@@ -25,7 +25,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_three_must_be_there() {
+    fn a_kernelbench_file_needs_model_and_both_input_functions() {
         let whole = "class Model(nn.Module):\n    pass\ndef get_inputs():\n    return []\ndef get_init_inputs():\n    return []\n";
         let of = |text: &str| workload(Path::new("/f.py"), text);
         let found = of(whole).unwrap();

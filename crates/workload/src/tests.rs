@@ -72,7 +72,7 @@ fn recorded_calls_come_before_comments_and_those_before_the_files_own_inputs() {
     assert_eq!(project.for_file(Some("h")), Err(UnusableCall::NotRecorded));
     project.keep(&[project.call("f", 2, ArgumentValue::Int(1)), project.call("f", 3, ArgumentValue::Int(2))]);
     assert_eq!(project.for_file(None).unwrap(), [("f".to_owned(), 3), ("f".to_owned(), 2)]);
-    // What cannot be run again does not hide what can.
+    // A call that cannot be repeated does not hide one that can.
     let project = Project::new("# warpsmith: workload entry=f n=1\n");
     project.keep(&[project.call("f", 9, ArgumentValue::Opaque("io.File".to_owned()))]);
     assert_eq!(project.for_file(Some("f")).unwrap(), [("f".to_owned(), 1)]);
@@ -81,7 +81,7 @@ fn recorded_calls_come_before_comments_and_those_before_the_files_own_inputs() {
     assert_eq!(project.for_file(None), Err(UnusableCall::Obstacle(why.to_owned())));
 }
 
-/// What makes its own tensors, or leaves nothing that could be compared, is the last that is wanted.
+/// A function that creates its own tensors, or that returns nothing to compare, comes last.
 #[test]
 fn functions_of_tensors_come_first() {
     let project = Project::new("");
@@ -106,7 +106,7 @@ fn a_call_is_found_by_the_kernel_that_it_launches() {
     let project = Project::new("");
     let of = |kernel: &str| project.of(CallSubject::Kernel(kernel));
     assert_eq!(of("k"), Err(UnusableCall::NotRecorded));
-    // Comments count as the editor has them, and only those of functions that come to launch the kernel.
+    // The comments of the editor's text apply, and only those of functions that eventually launch the kernel.
     let sought =
         CallQuery { workspace: project.root(), file: &project.file, text: Some(text), of: CallSubject::Kernel("k") };
     let entries = |found: Vec<Workload>| found.into_iter().map(|workload| workload.entry).collect::<Vec<_>>();
@@ -118,7 +118,7 @@ fn a_call_is_found_by_the_kernel_that_it_launches() {
     ]);
     assert_eq!(of("k"), Ok(vec![project.call("f", 2, ArgumentValue::Int(1))]));
     assert_eq!(of("other"), Err(UnusableCall::NotRecorded));
-    // On whatever device it was recorded: the shapes are what counts.
+    // The device of the recording does not matter, only the shapes do.
     let mut elsewhere = project.call("f", 7, ArgumentValue::Int(1));
     elsewhere.environment.device = "A100".to_owned();
     project.keep(std::slice::from_ref(&elsewhere));
@@ -126,7 +126,7 @@ fn a_call_is_found_by_the_kernel_that_it_launches() {
 }
 
 #[test]
-fn new_recordings_are_noticed_and_verdicts_are_none() {
+fn the_recordings_version_changes_with_recordings_but_not_with_verdicts() {
     let project = Project::new("");
     let none = RecordingsVersion::around(&project.file);
     project.keep(&[project.call("f", 2, ArgumentValue::Int(1))]);
@@ -147,7 +147,7 @@ fn new_recordings_are_noticed_and_verdicts_are_none() {
     );
 }
 
-/// A recorder that was killed left its files, and one that is at work has a lock.
+/// A killed recorder has left its files; a running one holds a lock.
 #[test]
 fn what_a_killed_recorder_left_is_taken_over() {
     let project = Project::new("");
@@ -169,9 +169,9 @@ fn what_a_killed_recorder_left_is_taken_over() {
     assert!(!state.join("workloads").exists());
 }
 
-/// Nothing of the user's runs where it may not, or where there is nothing to record it on.
+/// No code of the user runs without permission, or where there is nothing to record.
 #[test]
-fn a_file_is_run_only_when_there_is_no_call_and_it_may() {
+fn a_file_is_run_only_with_consent_and_if_no_call_is_known() {
     let project = Project::new("# warpsmith: workload entry=f n=1\n");
     let asked = std::cell::RefCell::new(Vec::new());
     let device = std::cell::Cell::new(Ok("H200"));

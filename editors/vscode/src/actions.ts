@@ -1,4 +1,4 @@
-// What the server offers at the cursor, for the commands of the palette.
+// The server's code actions at the cursor, for the commands of the palette.
 import * as vscode from "vscode";
 import type { CodeAction, LanguageClient, Position } from "vscode-languageclient/node";
 import { CodeActionRequest, CodeActionTriggerKind } from "vscode-languageclient/node";
@@ -10,7 +10,7 @@ export interface Cursor {
   position: Position;
 }
 
-/** The cursor in a Python text. Says so where there is none. */
+/** The cursor in a Python document. Shows a message if there is none. */
 export function cursor(session: Session): Cursor | undefined {
   const editor = vscode.window.activeTextEditor;
   const client = session.running;
@@ -25,14 +25,14 @@ export function cursor(session: Session): Cursor | undefined {
   return undefined;
 }
 
-/** The actions of a kind at the cursor, those that cannot be taken, too. */
+/** The actions of a kind at the cursor, including disabled ones. */
 export async function actions({ client, uri, position }: Cursor, kind: string): Promise<CodeAction[]> {
   const found = await client.sendRequest(CodeActionRequest.type, {
     textDocument: { uri },
     range: { start: position, end: position },
     context: { diagnostics: [], only: [kind], triggerKind: CodeActionTriggerKind.Invoked },
   });
-  // `CodeAction.is` of the library is not for actions that are disabled.
+  // `CodeAction.is` of the library rejects disabled actions.
   return (found ?? []).filter((action): action is CodeAction => typeof action.command !== "string");
 }
 
@@ -41,7 +41,7 @@ export function argument(action: CodeAction): Record<string, unknown> {
   return (action.command?.arguments?.[0] ?? {}) as Record<string, unknown>;
 }
 
-/** Why the kernel at the cursor cannot be optimized, such as for want of a GPU. */
+/** The reason why the kernel at the cursor cannot be optimized, such as a missing GPU. */
 export async function whyNot(session: Session): Promise<string | undefined> {
   const isPython = vscode.window.activeTextEditor?.document.languageId === "python";
   const at = isPython && session.running ? cursor(session) : undefined;
@@ -49,7 +49,7 @@ export async function whyNot(session: Session): Promise<string | undefined> {
   return offered.find((action) => action.disabled)?.disabled?.reason;
 }
 
-/** Takes the first action of a kind that fits; says why where there is none. */
+/** Runs the first enabled action of a kind, or shows the reason why there is none. */
 export async function take(session: Session, kind: string, fits: (action: CodeAction) => boolean, none: string): Promise<void> {
   const at = cursor(session);
   if (!at) return;

@@ -56,7 +56,7 @@ async function stop(session: Session, jobs: Jobs): Promise<void> {
   else if (all.length === 0) void vscode.window.showInformationMessage("Warpsmith: nothing runs that could be stopped.");
 }
 
-/** What the commands are about, beside the server. */
+/** The objects that the commands use besides the server. */
 export interface Shown {
   status: StatusItem;
   jobs: Jobs;
@@ -64,7 +64,7 @@ export interface Shown {
   log: vscode.OutputChannel;
 }
 
-/** How all is, with what can be done about it. */
+/** Shows the status, with the possible actions. */
 async function showStatus(session: Session, { status, jobs, searches, log }: Shown): Promise<void> {
   const server = session.server;
   const reason = await whyNot(session);
@@ -89,7 +89,7 @@ async function showStatus(session: Session, { status, jobs, searches, log }: Sho
   await picked?.run();
 }
 
-/** `warpsmith doctor` in a terminal: it tries things, which takes a while and is the user's to watch. */
+/** Runs `warpsmith doctor` in a terminal, since its tests take a while and the user may want to watch them. */
 function doctor(session: Session): void {
   const server = session.server;
   if (!server) return;

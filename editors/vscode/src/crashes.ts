@@ -1,17 +1,17 @@
-// What is done when the server's process ends by itself: it is started again, later each time.
+// Restarts the server after its process ended unexpectedly, with a longer delay each time.
 import * as vscode from "vscode";
 import { CloseAction, ErrorAction } from "vscode-languageclient/node";
 import type { CloseHandlerResult, ErrorHandler, ErrorHandlerResult } from "vscode-languageclient/node";
 
-/** Waits before a new start, in milliseconds. There is none after the last. */
+/** The delays before each restart, in milliseconds. After the last one there is no further restart. */
 const WAITS = [0, 1000, 4000, 16_000] as const;
-/** A server that ran for so long is well again. */
+/** The run time, in milliseconds, after which an earlier end of the server no longer counts. */
 const WELL = 180_000;
 
 export class Crashes implements ErrorHandler {
   private ends: number[] = [];
 
-  /** `stop` aborts a wait; `showLog` is what the button does. */
+  /** `stop` aborts a delay; `showLog` is called by the button. */
   constructor(
     private readonly stop: AbortSignal,
     private readonly showLog: () => void,

@@ -1,14 +1,14 @@
-// What the server has the editor open: what the compiler makes of a kernel, beside it; reports, in a panel.
+// Documents that the server opens: compiler output of a kernel in a column beside it, and reports in a panel.
 import { promises as fs } from "node:fs";
 import * as path from "node:path";
 import * as vscode from "vscode";
 import type { ShowDocumentParams, ShowDocumentResult } from "vscode-languageclient/node";
 
-/** The report is a page without scripts, and nothing in it may be loaded from elsewhere. */
+/** The content policy of a report, which is a page without scripts or external resources. */
 const POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:";
 
 async function showBeside(uri: vscode.Uri): Promise<void> {
-  // The text may be another one than when it was opened last.
+  // The text may have changed since it was last opened.
   const document = await vscode.workspace.openTextDocument(uri);
   const open = vscode.window.visibleTextEditors.find((editor) => editor.document === document);
   const viewColumn = open?.viewColumn ?? vscode.ViewColumn.Beside;

@@ -1,4 +1,4 @@
-// Where the editor starts the extension.
+// The entry point of the extension.
 import * as vscode from "vscode";
 import { whyNot } from "./actions";
 import { registerCommands } from "./commands";
@@ -11,14 +11,14 @@ import { Session } from "./session";
 import { Settings } from "./settings";
 import { StatusItem } from "./status";
 
-/** For tests of this extension. */
+/** The interface for tests of this extension. */
 export interface Api {
   session: Session;
   status: StatusItem;
   searches: Searches;
-  /** Why the kernel at the cursor cannot be optimized. */
+  /** The reason why the kernel at the cursor cannot be optimized. */
   whyNot(): Promise<string | undefined>;
-  /** When the activation began, as `performance.now()` has it. */
+  /** The start of the activation, as `performance.now()`. */
   activated: number;
 }
 
@@ -37,13 +37,13 @@ export function activate(context: vscode.ExtensionContext): Api {
   const extension = context.extensionUri;
   const started = new Session({ extension, interpreters, settings, jobs, status, offers, searches, log, trace });
   session = started;
-  // Nothing waits for it: the editor goes on, and so does the Python extension.
+  // This is not awaited, so that neither the editor nor the Python extension is delayed.
   const start = (): void => void started.restart().then(() => interpreters.load());
   context.subscriptions.push(interpreters, jobs, status, offers, searches, log, trace);
   context.subscriptions.push(new Panels(extension, started, searches, offers));
   context.subscriptions.push(...registerCommands(started, { status, jobs, searches, log }));
   context.subscriptions.push(
-    // A server of an environment is another one in another environment.
+    // A server from the selected environment changes with the environment.
     interpreters.onDidChange(() => (started.server?.from === "environment" ? started.restart() : started.tellSettings())),
     vscode.workspace.onDidGrantWorkspaceTrust(start),
     vscode.workspace.onDidChangeConfiguration((event) => {

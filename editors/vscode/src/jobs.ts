@@ -1,14 +1,14 @@
-// The searches and recordings that run, by the progress that the server reports of them.
+// The running searches and recordings, according to the server's progress reports.
 import * as vscode from "vscode";
 import type { WorkDoneProgressBegin, WorkDoneProgressEnd, WorkDoneProgressReport } from "vscode-languageclient/node";
 
 export interface Job {
-  /** The name that the server gave it. */
+  /** The progress token of the server. */
   id: string;
   title: string;
-  /** What happens now, with the best speedup so far. */
+  /** The current activity, with the best speedup so far. */
   message: string;
-  /** When it began, and when its last report came, as `Date.now()` has it. */
+  /** The times of its start and of its last report, as `Date.now()`. */
   began: number;
   heard: number;
 }
@@ -19,7 +19,7 @@ export class Jobs implements vscode.Disposable {
 
   readonly onDidChange = this.changed.event;
 
-  /** Takes a report. Returns whether it is of a job. */
+  /** Handles a progress report. Returns whether it belongs to a job. */
   take(token: string | number, value: WorkDoneProgressBegin | WorkDoneProgressReport | WorkDoneProgressEnd): boolean {
     if (typeof token !== "string" || !token.startsWith("warpsmith/")) return false;
     const known = this.jobs.get(token);
@@ -38,7 +38,7 @@ export class Jobs implements vscode.Disposable {
     return [...this.jobs.values()];
   }
 
-  /** The server is gone, and its jobs with it. */
+  /** Removes all jobs, after the server has ended. */
   clear(): void {
     this.jobs.clear();
     this.changed.fire();
@@ -49,10 +49,10 @@ export class Jobs implements vscode.Disposable {
   }
 }
 
-/** What a status bar has room for. */
+/** A short text for the status bar. */
 export function inShort(job: Job): string {
   const since = (time: number): number => Math.floor((Date.now() - time) / 1000);
-  // Of the budget, where there is one: what goes before it does not count.
+  // The seconds of the budget, if there is one, without the preparation before it.
   const [, spent, budget] = /(\d+)\/(\d+) s/.exec(job.message) ?? [];
   const seconds = spent === undefined ? since(job.began) : `${Math.min(Number(spent) + since(job.heard), Number(budget))}/${budget}`;
   const best = /([\d.]+)×/.exec(job.message)?.[1];

@@ -1,10 +1,10 @@
-// The language models of the editor, which the server asks for a search. VS Code itself asks the user whether it may.
+// The editor's language models, which the server uses in a search. VS Code itself asks the user for permission.
 import * as vscode from "vscode";
 import { ErrorCodes, LSPErrorCodes, ResponseError } from "vscode-languageclient/node";
 
-/** What `warpsmith/model` asks. */
+/** The parameters of `warpsmith/model`. */
 export interface Asked {
-  /** The id or the family of a model; any one without. */
+  /** The id or the family of a model; `null` means any model. */
   model: string | null;
   system: string;
   messages: { role: "user" | "assistant"; text: string }[];
@@ -16,17 +16,17 @@ export interface Asked {
 export interface Answer {
   text: string;
   finish: "stop" | "length";
-  /** Tokens, where they can be counted. */
+  /** The numbers of tokens, if they can be counted. */
   input?: number;
   output?: number;
 }
 
-/** No tokens are longer on the whole: more characters than that are more tokens than were asked for. */
+/** The longest average length of a token in characters: a longer text certainly exceeds the token limit. */
 const LONGEST_TOKEN = 8;
-/** So many models are named. */
+/** The maximum number of models in a message. */
 const NAMED = 8;
 
-/** Has a model answer. Throws errors whose messages say what to do; after one that is no internal error no more is asked. */
+/** Sends a request to a model. Throws errors whose messages say what to do; after any but an internal error the server sends no more requests. */
 export async function answer(asked: Asked, token: vscode.CancellationToken): Promise<Answer> {
   const model = await choose(asked.model);
   const stop = new vscode.CancellationTokenSource();
@@ -57,7 +57,7 @@ async function choose(name: string | null): Promise<vscode.LanguageModelChat> {
 async function complete(model: vscode.LanguageModelChat, asked: Asked, stop: vscode.CancellationTokenSource): Promise<Answer> {
   const { User, Assistant } = vscode.LanguageModelChatMessage;
   const said = asked.messages.map(({ role, text }) => (role === "user" ? User(text) : Assistant(text)));
-  // Extensions have no messages of the system.
+  // The API for extensions has no system messages.
   const messages = asked.system === "" ? said : [User(asked.system), ...said];
   const modelOptions: Record<string, unknown> = { max_tokens: asked.maxTokens };
   if (asked.temperature !== null) modelOptions["temperature"] = asked.temperature;
@@ -75,7 +75,7 @@ async function complete(model: vscode.LanguageModelChat, asked: Asked, stop: vsc
   }
   const texts = [asked.system, ...asked.messages.map((message) => message.text)];
   const counts = await count(model, [...texts, text], stop.token);
-  // What goes on beyond its length is of no use.
+  // The rest of a reply beyond the limit is not needed.
   if (finish === "length") stop.cancel();
   if (counts === undefined) return { text, finish };
   const output = counts.pop() ?? 0;
@@ -94,7 +94,7 @@ function lasting(message: string): ResponseError<void> {
   return new ResponseError(LSPErrorCodes.RequestFailed, message);
 }
 
-/** Why a model did not answer. */
+/** The error for a model that did not answer. */
 function refusal(error: unknown, model: vscode.LanguageModelChat): ResponseError<void> {
   const why = error instanceof Error ? error.message : String(error);
   const said = why === "" ? "" : ` (${why})`;

@@ -1,25 +1,25 @@
-// A faster kernel is shown as a diff before it is taken.
+// Shows a faster kernel as a diff before it is applied.
 import * as vscode from "vscode";
 import type { ApplyWorkspaceEditParams, ApplyWorkspaceEditResult, LanguageClient } from "vscode-languageclient/node";
 import { ApplyWorkspaceEditRequest, TextDocumentEdit } from "vscode-languageclient/node";
 
 const SCHEME = "warpsmith-offer";
 
-/** The texts that are offered, for the right side of a diff. */
+/** The offered texts, for the right side of a diff. */
 export class Offers implements vscode.TextDocumentContentProvider, vscode.Disposable {
   private readonly texts = new Map<string, string>();
   private readonly answers = new Map<string, (take: boolean) => void>();
-  /** Of each job whose offer is open, its text's address. */
+  /** The URI of the offered text of each job with an open offer. */
   private readonly open = new Map<string, string>();
   private readonly changed = new vscode.EventEmitter<void>();
   private readonly registration: vscode.Disposable;
   private count = 0;
 
-  /** Fires when an offer is shown, and when it was answered. */
+  /** Fires when an offer is shown and when it is answered. */
   readonly onAnswer = this.changed.event;
 
   constructor() {
-    // Above the diff: a message can be overlooked, or closed.
+    // There are buttons above the diff as well, since a message can be overlooked or closed.
     const answer = (take: boolean) => (uri: vscode.Uri | undefined) => this.answers.get(uri?.toString() ?? "")?.(take);
     this.registration = vscode.Disposable.from(
       this.changed,
@@ -33,12 +33,12 @@ export class Offers implements vscode.TextDocumentContentProvider, vscode.Dispos
     return this.texts.get(uri.toString()) ?? "";
   }
 
-  /** Whether what a job has found waits for an answer. */
+  /** Whether the offer of a job waits for an answer. */
   has(job: string): boolean {
     return this.answers.has(this.open.get(job) ?? "");
   }
 
-  /** Takes what a job has found. */
+  /** Applies the offer of a job. */
   take(job: string): void {
     this.answers.get(this.open.get(job) ?? "")?.(true);
   }
@@ -47,7 +47,7 @@ export class Offers implements vscode.TextDocumentContentProvider, vscode.Dispos
     this.registration.dispose();
   }
 
-  /** Has the client bring edits of the server here. Before its start: what is said then takes the place of its own way. */
+  /** Registers the handler for edits of the server. Must be called before the client starts, since it replaces the client's own handler. */
   serve(client: LanguageClient): vscode.Disposable {
     return client.onRequest(ApplyWorkspaceEditRequest.type, (params) => this.apply(client, params));
   }
@@ -66,7 +66,7 @@ export class Offers implements vscode.TextDocumentContentProvider, vscode.Dispos
     const annotations = Object.values(params.edit.changeAnnotations ?? {});
     if (annotations.some((annotation) => annotation.needsConfirmation)) {
       const about = annotations.map((annotation) => annotation.description).find((text) => text) ?? "";
-      // The annotation has the name of the job that asks.
+      // The annotation contains the name of the job.
       const [job = ""] = Object.keys(params.edit.changeAnnotations ?? {});
       if (!(await this.isTaken(job, document, edits, params.label ?? "A faster kernel", about))) return { applied: false };
       if (isStale()) return stale;
@@ -76,14 +76,14 @@ export class Offers implements vscode.TextDocumentContentProvider, vscode.Dispos
     return { applied: await vscode.workspace.applyEdit(edit) };
   }
 
-  /** Shows what would change, and asks. */
+  /** Shows the change and asks whether to apply it. */
   private async isTaken(job: string, document: vscode.TextDocument, edits: vscode.TextEdit[], label: string, about: string): Promise<boolean> {
     this.count += 1;
     const offered = vscode.Uri.from({ scheme: SCHEME, path: document.uri.path, query: String(this.count) });
     const key = offered.toString();
     this.texts.set(key, changed(document, edits));
     try {
-      // Where the file is, and not over a panel that shows the search.
+      // The diff opens in the column of the file, so that it does not hide the search panel.
       const viewColumn = vscode.window.visibleTextEditors.find((editor) => editor.document === document)?.viewColumn;
       const options = { preview: false, viewColumn: viewColumn ?? vscode.ViewColumn.One };
       await vscode.commands.executeCommand("vscode.diff", document.uri, offered, label, options);
@@ -94,7 +94,7 @@ export class Offers implements vscode.TextDocumentContentProvider, vscode.Dispos
         const apply = "Apply";
         const discard = "Discard";
         const text = [label, about].filter(Boolean).join(". ");
-        // Closing the message is no answer while the diff is open.
+        // Closing the message does not answer the question while the diff is open.
         const answered = (chosen: string | undefined): void => {
           if (chosen !== undefined || tabsOf(offered).length === 0) resolve(chosen === apply);
         };
@@ -116,7 +116,7 @@ export class Offers implements vscode.TextDocumentContentProvider, vscode.Dispos
   }
 }
 
-/** The document's text with edits made. */
+/** The document's text after edits. */
 function changed(document: vscode.TextDocument, edits: readonly vscode.TextEdit[]): string {
   const text = document.getText();
   const spans = edits.map((edit) => ({
@@ -124,12 +124,12 @@ function changed(document: vscode.TextDocument, edits: readonly vscode.TextEdit[
     end: document.offsetAt(edit.range.end),
     text: edit.newText,
   }));
-  // From the end, so that what is yet to be changed stays where it is.
+  // From the end, so that the offsets of the remaining edits stay valid.
   spans.sort((a, b) => b.start - a.start);
   return spans.reduce((text, span) => text.slice(0, span.start) + span.text + text.slice(span.end), text);
 }
 
-/** Where an offered text is shown. */
+/** The tabs that show an offered text. */
 function tabsOf(offered: vscode.Uri): vscode.Tab[] {
   const isOf = (tab: vscode.Tab): boolean =>
     tab.input instanceof vscode.TabInputTextDiff && tab.input.modified.toString() === offered.toString();

@@ -3,7 +3,7 @@ import * as vscode from "vscode";
 
 const EXTENSION = "ms-python.python";
 
-/** What is used of the Python extension's interface. */
+/** The part of the Python extension's API that is used. */
 interface PythonApi {
   environments: {
     getActiveEnvironmentPath(resource?: vscode.Uri): { path: string };
@@ -19,21 +19,21 @@ export class Interpreters implements vscode.Disposable {
   private loading: Promise<void> | undefined;
   private isListening = false;
 
-  /** The interpreter of a folder is another one now. */
+  /** Fires when the interpreter of a folder has changed. */
   readonly onDidChange = this.changed.event;
 
-  /** The interpreter of a folder, as far as the Python extension has said it. */
+  /** The interpreter of a folder, if the Python extension has reported it. */
   of(folder: vscode.Uri | undefined): string | undefined {
     return this.known.get(folder?.toString() ?? "") ?? this.known.get("");
   }
 
-  /** The interpreter of the first folder, once the Python extension has said it. */
+  /** The interpreter of the first folder, after the Python extension has reported it. */
   async first(): Promise<string | undefined> {
     await this.load();
     return this.of(vscode.workspace.workspaceFolders?.[0]?.uri);
   }
 
-  /** Asks the Python extension, if there is one. It may take seconds to start: nothing else waits for this. */
+  /** Queries the Python extension, if it is installed. Its start may take seconds, so nothing else waits for this. */
   load(): Promise<void> {
     if (!vscode.workspace.isTrusted) return Promise.resolve();
     this.loading ??= this.ask().catch((error: unknown) => console.warn("warpsmith: the Python extension:", error));

@@ -1,4 +1,4 @@
-// Finding the server: the setting, the one in this extension, the selected environment's, the one on PATH.
+// Finds the server: from the setting, in this extension, in the selected environment, or on PATH.
 import { constants, promises as fs } from "node:fs";
 import { homedir } from "node:os";
 import * as path from "node:path";
@@ -29,7 +29,7 @@ async function firstExecutable(folders: readonly string[]): Promise<string | und
   return undefined;
 }
 
-/** The setting, as a path. A relative one is of the first folder of the workspace. */
+/** The setting as a path; relative ones are resolved against the first folder of the workspace. */
 function fromSetting(): string | undefined {
   const named = vscode.workspace.getConfiguration("warpsmith").get<string | null>("server.path")?.trim();
   if (!named) return undefined;
@@ -37,7 +37,7 @@ function fromSetting(): string | undefined {
   return path.resolve(vscode.workspace.workspaceFolders?.[0]?.uri.fsPath ?? "/", home);
 }
 
-/** Where the server is; a text that says why there is none. */
+/** The server, or the reason why there is none. */
 export async function findServer(extension: vscode.Uri, interpreters: Interpreters): Promise<Server | string> {
   const named = fromSetting();
   if (named !== undefined) {
@@ -46,7 +46,7 @@ export async function findServer(extension: vscode.Uri, interpreters: Interprete
   }
   const bundled = vscode.Uri.joinPath(extension, "server", NAME).fsPath;
   if (await isExecutable(bundled)) return { path: bundled, from: "extension" };
-  // What a folder brings along is run only where the user trusts it.
+  // Programs of a folder run only if the user trusts it.
   const python = vscode.workspace.isTrusted ? await interpreters.first() : undefined;
   const environment = python && (await firstExecutable([path.dirname(python)]));
   if (environment) return { path: environment, from: "environment" };
@@ -58,7 +58,7 @@ export async function findServer(extension: vscode.Uri, interpreters: Interprete
   );
 }
 
-/** Says that there is no server, and what can be done. */
+/** Shows that there is no server, with the possible actions. */
 export async function sayMissing(why: string): Promise<void> {
   const choose = "Choose the Program…";
   const settings = "Open Settings";

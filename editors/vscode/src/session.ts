@@ -1,4 +1,4 @@
-// The server that runs, and what is between it and the editor.
+// The running server and its connection to the editor.
 import { spawn, type ChildProcess } from "node:child_process";
 import * as vscode from "vscode";
 import type { ExecuteCommandSignature, Middleware, StaticFeature } from "vscode-languageclient/node";
@@ -15,10 +15,10 @@ import { findServer, sayMissing, type Server } from "./server";
 import type { Settings } from "./settings";
 import type { ServerStatus, StatusItem } from "./status";
 
-/** Documents that are of the user: no old versions of them, no outputs. */
+/** The schemes of the user's own documents, which exclude old versions and output channels. */
 const SCHEMES = ["file", "untitled", "vscode-vfs", "vscode-notebook-cell"];
 
-/** Has the server push its findings. Asked for, this client would never ask for those of a notebook's cells. */
+/** Makes the server push its diagnostics. This client never pulls those of notebook cells. */
 const PUSHED: StaticFeature = {
   fillClientCapabilities(capabilities) {
     delete capabilities.textDocument?.diagnostic;
@@ -50,17 +50,17 @@ export class Session {
 
   constructor(private readonly parts: Parts) {}
 
-  /** The client, while the server runs. */
+  /** The client, if the server runs. */
   get running(): LanguageClient | undefined {
     return this.client?.state === State.Running ? this.client : undefined;
   }
 
-  /** Which server runs. */
+  /** The running server. */
   get server(): (Server & { pid: number | undefined }) | undefined {
     return this.running && this.found && { ...this.found, pid: this.process?.pid };
   }
 
-  /** Starts the server, in place of the one that runs. */
+  /** Starts the server, after ending a running one. */
   restart(): Promise<void> {
     return this.then(async () => {
       await this.end();
@@ -72,12 +72,12 @@ export class Session {
     return this.then(() => this.end());
   }
 
-  /** Has the server ask for the settings again. */
+  /** Makes the server request the settings again. */
   async tellSettings(): Promise<void> {
     await this.running?.sendNotification(DidChangeConfigurationNotification.type, { settings: null });
   }
 
-  /** Runs a command of the server. Why it refuses is shown, since the user has asked. */
+  /** Runs a command of the server. Errors are shown, since the user has started the command. */
   async execute(command: string, argument: unknown): Promise<unknown> {
     const client = this.running;
     if (!client) {
@@ -92,7 +92,7 @@ export class Session {
     }
   }
 
-  /** Asks the server something that is its own. One that is being started is waited for. */
+  /** Sends a custom request to the server, after a pending start. */
   async ask<T>(method: string, params: unknown): Promise<T> {
     await this.turn;
     const client = this.running;
@@ -100,7 +100,7 @@ export class Session {
     return client.sendRequest<T>(method, params);
   }
 
-  /** One change of the server after the other. */
+  /** Queues a start or stop of the server. */
   private then(change: () => Promise<void>): Promise<void> {
     this.stopping.abort();
     this.turn = this.turn.then(change).catch((error: unknown) => this.parts.log.appendLine(String(error)));

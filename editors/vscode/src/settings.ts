@@ -1,8 +1,8 @@
-// What the server is told of the editor's settings: those that the user has set, so that `warpsmith.toml` counts for the others.
+// The settings that are sent to the server: only those that the user has set, so that `warpsmith.toml` applies to the others.
 import * as vscode from "vscode";
 import type { Interpreters } from "./python";
 
-/** Keys that are for the extension alone. */
+/** Keys that only the extension uses. */
 const OWN = /^(server|trace)\./;
 
 export class Settings {
@@ -17,7 +17,7 @@ export class Settings {
     this.keys = all.map((key) => key.replace(/^warpsmith\./, "")).filter((key) => !OWN.test(key));
   }
 
-  /** What holds in a folder, with the interpreter that is selected there. */
+  /** The settings of a folder, with its selected interpreter. */
   of(folder: vscode.Uri | undefined): Record<string, unknown> {
     const config = vscode.workspace.getConfiguration("warpsmith", folder);
     const told: Record<string, unknown> = {};
@@ -29,7 +29,7 @@ export class Settings {
     return interpreter === undefined ? told : { ...told, interpreter };
   }
 
-  /** What the server is told at its start. */
+  /** The initialization options of the server. */
   initial(): Record<string, unknown> {
     const { interpreter, ...settings } = this.of(vscode.workspace.workspaceFolders?.[0]?.uri);
     const told = { workspaceTrusted: vscode.workspace.isTrusted, status: true, search: true, languageModel: true };

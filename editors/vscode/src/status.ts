@@ -3,7 +3,7 @@ import * as vscode from "vscode";
 import { State } from "vscode-languageclient/node";
 import { inShort, type Jobs } from "./jobs";
 
-/** What `warpsmith/status` says. */
+/** The parameters of `warpsmith/status`. */
 export interface ServerStatus {
   compiler: {
     state: "idle" | "starting" | "compiling" | "ready" | "unfit";
@@ -11,7 +11,7 @@ export interface ServerStatus {
     triton: string | null;
     message: string | null;
   };
-  /** What kernels are measured on, or why there is nothing. Neither as long as it is looked for. */
+  /** The device for measurements, or the reason why there is none. Both are null during the search for devices. */
   device: { name: string | null; message: string | null };
 }
 
@@ -31,7 +31,7 @@ export class StatusItem implements vscode.Disposable {
     this.show();
   }
 
-  /** The server is in a state, or there is none for this reason. */
+  /** Sets the state of the server, or the reason why there is none. */
   setServer(server: State | string): void {
     this.server = server;
     if (server !== State.Running) this.compiler = this.device = undefined;
@@ -44,7 +44,7 @@ export class StatusItem implements vscode.Disposable {
     this.show();
   }
 
-  /** All that is known, a line each. */
+  /** The complete status, one fact per line. */
   lines(): string[] {
     if (typeof this.server === "string") return [this.server];
     if (this.server !== State.Running) return ["The server is starting or has stopped."];
@@ -58,7 +58,7 @@ export class StatusItem implements vscode.Disposable {
     return lines;
   }
 
-  /** What the item shows. */
+  /** The text of the item. */
   get text(): string {
     return this.item.text;
   }
@@ -78,7 +78,7 @@ export class StatusItem implements vscode.Disposable {
     const isPython = vscode.window.visibleTextEditors.some((editor) => editor.document.languageId === "python");
     if (jobs.length > 0 || isBroken || isPython) this.item.show();
     else this.item.hide();
-    // The seconds go on where no report comes.
+    // The shown seconds also advance between reports.
     if (jobs.length === 0) {
       clearInterval(this.clock);
       this.clock = undefined;

@@ -1,13 +1,13 @@
-// What the tests in the extension host share.
+// Functions shared by the tests in the extension host.
 import * as vscode from "vscode";
 import type { Api } from "../src/extension";
 
-/** A line that the program outside prints. */
+/** Prints a line through the program outside of the extension host. */
 export function say(...words: unknown[]): void {
   console.log("TEST " + words.join(" "));
 }
 
-/** Waits until there is something. */
+/** Waits until a function returns a value. */
 export async function until<T>(what: string, get: () => T | undefined | false | null | PromiseLike<T | undefined | false | null>, seconds = 60): Promise<T> {
   const end = Date.now() + seconds * 1000;
   for (;;) {
@@ -35,7 +35,7 @@ export function codes(uri: vscode.Uri): string[] {
   return own.map(({ code }) => String(typeof code === "object" ? code.value : code));
 }
 
-/** The range of some words in a document. */
+/** The range of a text in a document. */
 export function place(document: vscode.TextDocument, words: string): vscode.Range {
   const at = document.getText().indexOf(words);
   if (at < 0) throw new Error(`${words} is not in ${document.fileName}`);
@@ -48,7 +48,7 @@ export async function api(): Promise<Api> {
   return extension.activate();
 }
 
-/** The actions that are offered at some words. */
+/** The code actions that are offered at a text. */
 export async function actionsAt(document: vscode.TextDocument, words: string): Promise<vscode.CodeAction[]> {
   return vscode.commands.executeCommand("vscode.executeCodeActionProvider", document.uri, place(document, words));
 }

@@ -1,4 +1,4 @@
-// A package without a server: one is found in the selected environment, then on the PATH, then nowhere.
+// Tests of a package without a server: it is found in the selected environment, then on the PATH, then not at all.
 import * as assert from "node:assert/strict";
 import { promises as fs } from "node:fs";
 import * as path from "node:path";

@@ -1,4 +1,4 @@
-// Two folders in one window, each with settings and an interpreter of its own.
+// Tests of two folders in one window, each with its own settings and interpreter.
 import * as assert from "node:assert/strict";
 import { promises as fs } from "node:fs";
 import * as vscode from "vscode";
@@ -13,7 +13,7 @@ export async function run(): Promise<void> {
   await show(one);
   await show(other);
   await until("findings of both", () => codes(one).includes("L002") && codes(other).includes("L001"));
-  // `.vscode/settings.json` of the first ignores L001, that of the second L002.
+  // `.vscode/settings.json` of the first folder ignores L001, and that of the second one L002.
   assert.ok(!codes(one).includes("L001") && !codes(other).includes("L002"));
   say(`folders: ${codes(one).join(" ")} and ${codes(other).join(" ")}`);
 

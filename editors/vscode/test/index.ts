@@ -1,4 +1,4 @@
-// Runs in the extension host; WARPSMITH_SUITE says what.
+// The entry point in the extension host; WARPSMITH_SUITE selects the suite.
 import * as elsewhere from "./elsewhere";
 import * as folders from "./folders";
 import * as models from "./models";

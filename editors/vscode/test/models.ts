@@ -1,4 +1,4 @@
-// Language models that another extension brings: asked, stopped, cut off, and in a search on a simulated device.
+// Tests of language models of another extension: requests, cancellation, limits, and a search on a simulated device.
 import * as assert from "node:assert/strict";
 import * as vscode from "vscode";
 import { answer, type Asked } from "../src/models";
@@ -32,7 +32,7 @@ async function refused(model: string): Promise<string> {
 }
 
 async function asked(): Promise<void> {
-  // A family is as good as an id.
+  // A model can be selected by its family as well as by its id.
   const { text, finish, input, output } = await answer(question("writer-family"), never);
   assert.match(text, /^Diagnosis: [^]*BLOCK=32/);
   assert.deepEqual([finish, input, output], ["stop", "Be brief.Write it.No.Do.".length, text.length]);
@@ -49,7 +49,7 @@ async function asked(): Promise<void> {
   say(`asked: ${output} tokens; ${unknown}; ${broken}`);
 }
 
-/** Without calls the user would be asked first. */
+/** Without recorded calls the user would be asked first. */
 async function record(): Promise<void> {
   const { session, status } = await api();
   const editor = await show(inFolder("scale.py"));
@@ -74,7 +74,7 @@ async function stopped(): Promise<void> {
   const { status } = await api();
   await optimize();
   await until("a question", async () => (await seen("sleeper")).length > 0, 120);
-  // The server learns of it while it stops.
+  // The server receives this while the search stops.
   await use("writer");
   const before = Date.now();
   await vscode.commands.executeCommand("warpsmith.stopJob");

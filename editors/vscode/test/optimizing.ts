@@ -1,4 +1,4 @@
-// With Triton and a simulated device: status of the compiler, its texts beside the source, lens, recording, a search.
+// Tests with Triton and a simulated device: compiler status and output, lenses, a recording and a search.
 import * as assert from "node:assert/strict";
 import * as vscode from "vscode";
 import { api, inFolder, place, say, show, until } from "./common";
@@ -8,7 +8,7 @@ async function compiler(): Promise<void> {
   const editor = await show(inFolder("scale.py"));
   const { document } = editor;
   await until("compiler", () => status.lines().some((line) => /Triton 3\./.test(line)) && status.text.includes("$(check)"), 120);
-  // What a kernel takes is found out when a file is saved.
+  // The resources of a kernel are determined when its file is saved.
   await editor.edit((edit) => edit.insert(new vscode.Position(0, 0), "# A kernel.\n"));
   await document.save();
   const lenses = await until("lens", async () => {
@@ -36,7 +36,7 @@ async function record(): Promise<void> {
   const editor = await show(inFolder("scale.py"));
   const at = place(editor.document, "def scale").start;
   editor.selection = new vscode.Selection(at, at);
-  // Devices are looked for at the start: until then it is refused.
+  // The server looks for devices at its start, and refuses a search until then.
   await until("job", async () => session.execute("warpsmith.record", { uri: editor.document.uri.toString() }));
   const shown = await until("progress in the status bar", () => status.text.includes("Recording") && status.text);
   await until("end of the recording", () => !status.text.includes("Recording"), 120);

@@ -1,4 +1,4 @@
-// In a trusted folder: findings, hover, fixes, settings, notebooks, the server's end.
+// Tests in a trusted folder: diagnostics, hover, fixes, settings, notebooks, and the end of the server.
 import * as assert from "node:assert/strict";
 import * as vscode from "vscode";
 import { actionsAt, api, codes, inFolder, place, say, show, until } from "./common";
@@ -77,7 +77,7 @@ async function restarts(): Promise<void> {
     const began = performance.now();
     await until(`new server ${wait}`, () => session.server && session.server.pid !== pid);
     const milliseconds = Math.round(performance.now() - began);
-    // It knows the text as it is now.
+    // The server knows the current text.
     const at = place(editor.document, "highest = -float");
     await until("edit", () => editor.edit((edit) => edit.insert(at.start, "tl.nope; ")));
     await until("finding by the new server", () => codes(uri).filter((code) => code === "L001").length === 2);

@@ -1,4 +1,4 @@
-// In a folder that is not trusted: findings, and nothing is run.
+// Tests in a folder that is not trusted: there are diagnostics, and nothing is run.
 import * as assert from "node:assert/strict";
 import * as vscode from "vscode";
 import type { CodeAction } from "vscode-languageclient/node";
@@ -15,7 +15,7 @@ export async function run(): Promise<void> {
   const client = session.running;
   assert.ok(client);
   const position = client.code2ProtocolConverter.asPosition(place(document, "def softmax_kernel").start);
-  // The editor's own command leaves out what is disabled.
+  // The editor's own command omits disabled actions.
   const [optimize] = await client.sendRequest<CodeAction[]>("textDocument/codeAction", {
     textDocument: { uri: uri.toString() },
     range: { start: position, end: position },
@@ -23,7 +23,7 @@ export async function run(): Promise<void> {
   });
   assert.match(optimize?.disabled?.reason ?? "", /not trusted/);
   await until("status", () => status.text.includes("findings only"));
-  // Long enough for a compiler to be asked, if it were.
+  // A compiler request would happen within this time.
   await document.save();
   await new Promise((resolve) => setTimeout(resolve, 3000));
   assert.match(status.lines().join("\n"), /nothing is run/);

@@ -1,9 +1,9 @@
-// The best speedup over time, drawn as the report draws it.
+// The chart of the best speedup over time, drawn as in the report.
 import type { Search } from "../src/search/types";
 import { set, svg } from "./dom";
 
 const [HEIGHT, MARGIN] = [220, 36];
-/** As wide as there is room, so that words have the size of others. */
+/** As wide as the available space, so that the font size matches the rest of the page. */
 const [NARROWEST, WIDEST] = [280, 860];
 
 export function drawCurve(target: SVGElement, search: Search): void {

@@ -1,4 +1,4 @@
-// One candidate: its verdict, its numbers and what it changes.
+// The details of one candidate: its verdict, measurements and change.
 import type { Detail } from "../src/search/types";
 import { diff, element, html, say } from "./dom";
 

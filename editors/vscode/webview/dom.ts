@@ -1,8 +1,8 @@
-// Small things for building a page.
+// Functions for building a page.
 
 const SVG = "http://www.w3.org/2000/svg";
 
-/** An element of the page that must be there. */
+/** Returns an element of the page that must exist. */
 export function element<T extends Element = HTMLElement>(id: string): T {
   const found = document.getElementById(id);
   if (!found) throw new Error(`the page lacks #${id}`);
@@ -22,7 +22,7 @@ export function set(target: Element, attributes: Record<string, string | number>
   }
 }
 
-/** Writes a text where it is another one. */
+/** Sets the text of an element if it has changed. */
 export function say(target: Element, text: string): void {
   if (target.textContent !== text) target.textContent = text;
 }
@@ -34,7 +34,7 @@ export function html(name: string, text = "", ...children: Node[]): HTMLElement 
   return made;
 }
 
-/** A diff with its lines coloured, as the report has it. */
+/** Shows a diff with coloured lines, as in the report. */
 export function diff(target: Element, text: string): void {
   const lines = text.replace(/\n$/, "").split("\n");
   target.replaceChildren(

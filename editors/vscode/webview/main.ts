@@ -1,4 +1,4 @@
-// The page of a search: drawn from what the host sends, told back what the user wants.
+// The page of a search: draws the host's messages and returns the user's actions.
 import { best, fold, type FromPage, type Search, type ToPage } from "../src/search/types";
 import { drawCurve } from "./curve";
 import { showDetail, showNoDetail } from "./detail";
@@ -7,7 +7,7 @@ import { Tree } from "./tree";
 
 declare function acquireVsCodeApi(): { postMessage(message: FromPage): void; setState(state: unknown): void };
 
-/** A better speedup is said at most so often, in milliseconds: who listens also works. */
+/** The minimum interval between announced speedups for screen readers, in milliseconds. */
 const QUIET = 20_000;
 
 const host = acquireVsCodeApi();
@@ -17,7 +17,7 @@ let canApply = false;
 let shown: number | undefined;
 let written = "";
 let spoken = { at: 0, best: 1, state: "" };
-/** When the last seconds of the search were told, as `Date.now()` has it. */
+/** The time of the last update of the search's seconds, as `Date.now()`. */
 let heard = Date.now();
 
 function buttons({ state, run }: Search): void {
@@ -43,11 +43,11 @@ function report({ report, confirmations }: Search): void {
   const page = report?.page ?? "";
   if (page === written) return;
   written = page;
-  // Made and escaped by the server; scripts and styles in it would not count.
+  // The server has escaped the page, and the content policy blocks scripts and styles in it.
   element("report").innerHTML = page;
 }
 
-/** Says what is new to those who do not see it: the beginning, a better one now and then, the end. */
+/** Announces the start, better speedups and the end of a search to screen readers. */
 function speak(search: Search): void {
   const most = best(search) ?? 1;
   const isBetter = most >= spoken.best * 1.02 && Date.now() - spoken.at > QUIET;
@@ -80,7 +80,7 @@ window.addEventListener("message", ({ data }: MessageEvent<ToPage>) => {
       fold(search, data.news);
       if (data.news.begun) host.setState({ uri: search.uri, run: search.run });
       if (data.news.confirmations) report(search);
-      // What came of the candidate that is shown.
+      // Requests the result of the shown candidate.
       if (data.news.candidates?.some(({ id }) => id === shown)) host.postMessage({ kind: "candidate", id: shown ?? 0 });
       break;
     case "offer":
@@ -99,7 +99,7 @@ window.addEventListener("message", ({ data }: MessageEvent<ToPage>) => {
   if (search) speak(search);
 });
 
-// The seconds go on where nothing is told.
+// The shown seconds also advance between messages.
 setInterval(() => {
   if (search?.state !== "running" || search.run === "") return;
   search.seconds = Math.min(search.seconds + (Date.now() - heard) / 1000, Math.max(search.budget, search.seconds));

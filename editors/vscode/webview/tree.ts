@@ -1,10 +1,10 @@
-// The tree of candidates, drawn as the report draws it, and walked by keyboard.
+// The tree of candidates, drawn as in the report, with keyboard navigation.
 import type { Tried } from "../src/search/types";
 import { set, svg } from "./dom";
 
 const [ROW, COLUMN, MARGIN, REACH] = [18, 56, 24, 8];
 
-/** A candidate, or one of the two places that all begin at. */
+/** A candidate, or one of the two starting points of all candidates. */
 interface Item {
   id: number;
   parent: number | undefined;
@@ -27,12 +27,12 @@ export class Tree {
   private readonly elements = new Map<number, SVGElement>();
   private readonly ways = new Map<number, SVGElement>();
   private readonly lines = svg("g", { role: "presentation" });
-  /** From top to bottom. */
+  /** The items from top to bottom. */
   private items: Item[] = [];
   private at = 1;
   private selected: number | undefined;
 
-  /** `show` is called when the user wants to see one. */
+  /** `show` is called when the user selects a candidate. */
   constructor(
     private readonly target: SVGElement,
     private readonly show: (id: number) => void,
@@ -101,7 +101,7 @@ export class Tree {
     this.lines.append(way);
   }
 
-  /** Puts the elements in the order in which they are read; one of them can be reached by Tab. */
+  /** Puts the elements into reading order; one of them can be reached by Tab. */
   private order(): void {
     const known = new Set(this.items.map(({ id }) => id));
     for (const [id, element] of this.elements) {
@@ -113,7 +113,7 @@ export class Tree {
     if (!known.has(this.at)) this.at = 1;
     let before: Element = this.lines;
     for (const { id, element } of this.items) {
-      // What moves loses the focus: only what is out of place is moved.
+      // An element that is moved loses the focus, so only misplaced ones are moved.
       if (before.nextElementSibling !== element) before.after(element);
       before = element;
       set(element, { tabindex: id === this.at ? 0 : -1 });

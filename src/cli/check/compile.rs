@@ -1,5 +1,5 @@
-//! `--compile`: Triton is asked about every kernel, one after the other: its front end, and where it is known for what
-//! device, the whole compiler.
+//! `--compile`: asks Triton about each kernel, one after the other: its front end and, where the device is known, the
+//! whole compiler.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use model::syntax::Source;
 use super::project::Project;
 use crate::cli::compiler_setup::{local_device, no_interpreter};
 
-/// The processes that are asked, one for each interpreter.
+/// The compiler processes, one for each interpreter.
 #[derive(Debug, Default)]
 pub(super) struct Compiler {
     sessions: Mutex<HashMap<PathBuf, CompilerSession>>,
@@ -21,11 +21,10 @@ pub(super) struct Compiler {
 }
 
 impl Compiler {
-    /// Asks about the kernels of a file, which stands at this path. What comes of it is kept with them, for
-    /// the rules.
+    /// Asks about the kernels of a file at this path. The results are stored with the kernels, for the rules.
     ///
     /// # Errors
-    /// Why the interpreter cannot be asked.
+    /// The reason why the interpreter cannot be asked.
     pub(super) fn ask(
         &self,
         project: &Project,
@@ -75,7 +74,7 @@ impl Compiler {
         let mut trial = PendingQuestion::new(question);
         let settled = self.with_session(python, |session| {
             loop {
-                // The number is the session's to choose.
+                // The session replaces the number.
                 let Some(request) = trial.request(0) else {
                     return Ok(QuestionResult::Unknown("there is nothing to ask".to_owned()));
                 };

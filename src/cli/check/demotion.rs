@@ -1,4 +1,4 @@
-//! Learned rules that flag what Triton has just compiled: they are demoted, as in the editor.
+//! Demotes learned rules that flag kernels which Triton has just compiled, as the editor does.
 
 use learn::SkillMemory as _;
 use model::analysis::verdict::{FrontEndOutcome, FrontEndVerdict};
@@ -10,7 +10,7 @@ use rules::learned::LearnedRules;
 use runtime::python::state_folder;
 use store::Store;
 
-/// Demotes the rules that flag a kernel of the file that this release has compiled.
+/// Demotes the rules that flag a kernel of the file that this release of Triton has compiled.
 pub(super) fn demote(source: &Source, module: &Module, memory: &LearnedRules, triton: Version) {
     let context = RuleContext::new(source, module, TritonTarget::of(triton));
     for (index, kernel) in module.kernels.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Which files are checked.
+//! The selection of the files to check.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -12,9 +12,9 @@ use super::project::Projects;
 /// A file to check.
 #[derive(Debug)]
 pub(super) struct InputFile {
-    /// Where it is, absolute.
+    /// The absolute path.
     pub(super) path: PathBuf,
-    /// How it is shown: as it was named.
+    /// The path as it was named, for output.
     pub(super) shown: String,
 }
 
@@ -62,7 +62,7 @@ fn add(found: &mut BTreeMap<PathBuf, InputFile>, path: &Path) -> anyhow::Result<
 fn walk(folder: &Path, projects: &Arc<Projects>) -> ignore::Walk {
     let projects = Arc::clone(projects);
     WalkBuilder::new(folder)
-        // A .gitignore means what it says outside of a repository too.
+        // A .gitignore also applies outside of a repository.
         .require_git(false)
         .filter_entry(move |entry| entry.depth() == 0 || !is_left_out(entry, &projects))
         .build()
@@ -72,7 +72,7 @@ fn is_python(entry: &DirEntry) -> bool {
     entry.file_type().is_some_and(|kind| kind.is_file()) && entry.path().extension().is_some_and(|end| end == "py")
 }
 
-/// Whether the settings exclude it, or it is a virtual environment.
+/// Whether the settings exclude the entry, or it is a virtual environment.
 fn is_left_out(entry: &DirEntry, projects: &Projects) -> bool {
     let is_folder = entry.file_type().is_some_and(|kind| kind.is_dir());
     if !is_folder && !is_python(entry) {

@@ -1,20 +1,20 @@
-//! Makes the fixes that findings offer.
+//! Applies the fixes that findings offer.
 
 use model::syntax::Source;
 use rules::{Diagnostic, Edit, apply_edits};
 
-/// Fixes may uncover findings with fixes of their own; this many times they are made.
+/// The maximum number of rounds: fixes may uncover findings with fixes of their own.
 const ROUNDS: usize = 10;
 
 /// A text after its fixes.
 pub(super) struct Fixed {
-    /// The text and what is still found in it.
+    /// The fixed text and the remaining findings.
     pub(super) state: (Source, Vec<Diagnostic>),
-    /// Number of fixes made.
+    /// The number of applied fixes.
     pub(super) count: usize,
 }
 
-/// Makes all fixes in `text`, round after round, until there are none.
+/// Applies all fixes to `text`, round after round, until there are none.
 pub(super) fn fix(text: String, check: impl Fn(&str) -> (Source, Vec<Diagnostic>)) -> Fixed {
     let mut fixed = Fixed { state: check(&text), count: 0 };
     for _ in 0..ROUNDS {
@@ -26,7 +26,7 @@ pub(super) fn fix(text: String, check: impl Fn(&str) -> (Source, Vec<Diagnostic>
         let next = check(&apply_edits(source.text(), &edits));
         let broke = |source: &Source| source.has_error();
         if broke(&next.0) && !broke(source) {
-            // A fix that breaks the file is a defect of the rule: better none than that.
+            // A fix that breaks the file is a defect of the rule, and is not applied.
             break;
         }
         fixed = Fixed { state: next, count: fixed.count + count };
@@ -34,7 +34,7 @@ pub(super) fn fix(text: String, check: impl Fn(&str) -> (Source, Vec<Diagnostic>
     fixed
 }
 
-/// The edits of as many fixes as can be made together, and the number of these fixes.
+/// The edits of as many fixes as can be applied together, and the number of these fixes.
 fn compatible(findings: &[Diagnostic]) -> (Vec<Edit>, usize) {
     let mut edits: Vec<Edit> = Vec::new();
     let mut count = 0;

@@ -1,4 +1,4 @@
-//! The formats in which findings are written: one file a format.
+//! The formats in which findings are written: one file per format.
 
 mod github;
 mod json;

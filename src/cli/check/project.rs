@@ -1,4 +1,4 @@
-//! The settings that hold for a folder, read once.
+//! The settings that apply to a folder, read once.
 
 use learn::SkillMemory as _;
 use std::collections::HashMap;
@@ -16,7 +16,7 @@ use store::Store;
 
 use crate::cli::compiler_setup::interpreter;
 
-/// What the command line says over the settings.
+/// The command-line options that override the settings.
 pub(super) struct Overrides {
     pub(super) select: Vec<String>,
     pub(super) ignore: Vec<String>,
@@ -24,25 +24,25 @@ pub(super) struct Overrides {
     pub(super) device: Option<CompileTarget>,
 }
 
-/// What files below one settings file have in common.
+/// The facts that the files below one settings file share.
 #[derive(Debug)]
 pub(super) struct Project {
     pub(super) selection: Selection,
     pub(super) target: TritonTarget,
     pub(super) excludes: Excludes,
-    /// The interpreter, if Triton is installed for it, and which.
+    /// The interpreter and its Triton version, if Triton is installed for it.
     pub(super) python: Option<(PathBuf, Version)>,
-    /// What kernels are compiled for, if anybody has said so.
+    /// The device to compile kernels for, if the user has named one.
     pub(super) device: Option<CompileTarget>,
     /// Whether files may be imported.
     pub(super) imports_files: bool,
-    /// The learned rules that hold for this user.
+    /// The learned rules of this user.
     pub(super) memory: Arc<LearnedRules>,
 }
 
 type ProjectResult = Result<Arc<Project>, SettingsError>;
 
-/// The projects of the folders that were met.
+/// The projects of the folders so far.
 pub(super) struct Projects {
     overrides: Overrides,
     by_folder: Mutex<HashMap<PathBuf, ProjectResult>>,
@@ -54,7 +54,7 @@ impl Projects {
         Self { overrides, by_folder: Mutex::default(), memory: LazyLock::new(memory) }
     }
 
-    /// The project that holds for files in `folder`, an absolute path.
+    /// The project of the files in `folder`, an absolute path.
     pub(super) fn of(&self, folder: &Path) -> ProjectResult {
         let mut known = self.by_folder.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(found) = known.get(folder) {
@@ -89,7 +89,7 @@ impl Projects {
     }
 }
 
-/// What this user has learned; what is shipped where that cannot be read.
+/// The learned rules of this user, or the shipped ones where these cannot be read.
 fn memory() -> Arc<LearnedRules> {
     Arc::new(Store::memory_in(&state_folder()).unwrap_or_else(|error| {
         eprintln!("warning: what was learned cannot be read: {error}");

@@ -1,26 +1,27 @@
-//! What was found in a file.
+//! The findings in a file.
 
 use model::syntax::Source;
 use rules::Diagnostic;
 
-/// One file, checked.
+/// A checked file.
 pub(super) struct Report {
-    /// As it is shown.
+    /// The path for output.
     pub(super) path: String,
-    /// The text that the findings are in; absent when nothing was found or nothing needed to be parsed.
+    /// The text of the findings; absent when there are none or when nothing had to be parsed.
     pub(super) source: Option<Source>,
     pub(super) findings: Vec<Diagnostic>,
-    /// Number of fixes made.
+    /// The number of applied fixes.
     pub(super) fixed: usize,
     pub(super) outcome: Outcome,
 }
 
-/// How checking a file ended.
+/// The outcome of checking a file.
 pub(super) enum Outcome {
     Checked,
-    /// Not readable, not UTF-8 and the like: said on standard error, no reason to fail.
+    /// The file is not readable, not UTF-8 or the like. This is reported on standard error, and the command does not
+    /// fail.
     Skipped(String),
-    /// A defect of ours or a file that could not be written.
+    /// There is a defect in Warpsmith, or a file could not be written.
     Failed(String),
 }
 
@@ -30,7 +31,7 @@ impl Report {
     }
 }
 
-/// The findings with the file they are in.
+/// The findings, each with its file.
 pub(super) fn findings(reports: &[Report]) -> impl Iterator<Item = (&Report, &Source, &Diagnostic)> {
     reports
         .iter()

@@ -8,7 +8,7 @@ use super::*;
 
 const TEXT: &str = "import triton\nÜ = tl.cidv(n, 4) + tl.cidv(m, 4)\n";
 
-/// A finding at the `nth` occurrence of `word`, with a fix that puts `new` in its place.
+/// A finding at the `nth` occurrence of `word`, with a fix that replaces it by `new`.
 fn finding(text: &str, word: &str, nth: usize, new: &str) -> Diagnostic {
     let (start, _) = text.match_indices(word).nth(nth).unwrap();
     let span = Span::new(start, start + word.len());
@@ -79,7 +79,7 @@ fn text_shows_the_line_and_the_fix() {
 }
 
 #[test]
-fn github_gets_commands() {
+fn github_output_is_workflow_commands() {
     check(
         Format::Github,
         &expect![[r#"
@@ -133,7 +133,7 @@ fn sarif_names_rules_places_and_fixes() {
         let rule = &rules[usize::try_from(result["ruleIndex"].as_u64().unwrap()).unwrap()];
         assert_eq!(rule["id"], result["ruleId"]);
     }
-    // Checked above; it changes with every new rule.
+    // The index was checked above; it changes with every new rule.
     let mut result = run["results"][1].clone();
     result.as_object_mut().unwrap().shift_remove("ruleIndex");
     expect![[r#"

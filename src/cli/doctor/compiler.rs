@@ -13,25 +13,25 @@ use config::CompilerSettings;
 
 use super::python::PythonFacts;
 
-/// How long Triton may take to be imported and to answer.
+/// The time limit for Triton's import and answer.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A kernel that every release takes.
+/// A kernel that every release accepts.
 const KERNEL: &str = "import triton\nimport triton.language as tl\n\n\n@triton.jit\ndef k(x, B: tl.constexpr):\n    i = \
     tl.arange(0, B)\n    tl.store(x + i, tl.load(x + i) + 1)\n";
 
-/// How asking went.
+/// The result of asking Triton.
 #[derive(Debug, Serialize)]
 pub(super) struct CompilerFacts {
-    /// Whether the settings want it.
+    /// Whether the settings enable the compiler tier.
     pub(super) enabled: bool,
     /// The version that answered.
     pub(super) triton: Option<String>,
-    /// How long it took until the first answer, and then for one more, in milliseconds.
+    /// The time until the first answer, and the time of a second one, in milliseconds.
     pub(super) milliseconds: Option<(u128, u128)>,
-    /// Why there is no answer, in a line.
+    /// The reason why there is no answer, in one line.
     pub(super) problem: Option<String>,
-    /// What to do about it.
+    /// Advice for the user.
     pub(super) remedy: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! Whether the command or the pool of the settings leads to machines that judge.
+//! Whether the command or the pool in the settings leads to machines that judge.
 
 use std::path::Path;
 
@@ -8,29 +8,29 @@ use config::EvaluatorSettings;
 use judge::{CandidateLimits, Evaluator, RemoteJudges};
 use runtime::python::environment::PythonEnvironment;
 
-/// The command or the pool, and what came of starting it.
+/// The command or the pool, and the result of starting it.
 #[derive(Debug, Serialize)]
 pub(super) struct EvaluatorFacts {
-    /// `evaluator.command`, with spaces between its words.
+    /// `evaluator.command`, its words joined with spaces.
     pub(super) command: String,
     /// `evaluator.pool`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) pool: Option<PoolFacts>,
-    /// What is there, or why there is nothing, once it was asked.
+    /// A description of the devices, or the reason why there are none; `None` until it was asked.
     pub(super) answer: Option<Result<String, String>>,
 }
 
-/// A pool, and what this machine has to speak to it.
+/// A pool, and the software of this machine that connects to it.
 #[derive(Debug, Serialize)]
 pub(super) struct PoolFacts {
     /// The address.
     pub(super) address: String,
-    /// The version of Ray that the project's Python has.
+    /// The version of Ray in the project's Python.
     pub(super) ray: Option<String>,
 }
 
 impl EvaluatorFacts {
-    /// `None` without a command and a pool.
+    /// The facts of the settings; `None` without a command and a pool.
     pub(super) fn of(settings: &EvaluatorSettings, python: Option<&PythonEnvironment>) -> Option<Self> {
         let ray = || python.and_then(|python| python.version_of("ray"));
         let pool = runtime::pool::Pool::of(settings).map(|pool| PoolFacts { address: pool.address, ray: ray() });
@@ -38,7 +38,7 @@ impl EvaluatorFacts {
         is_set.then(|| Self { command: settings.command.join(" "), pool, answer: None })
     }
 
-    /// What it is called.
+    /// The name of the command or the pool.
     pub(super) fn name(&self) -> String {
         match &self.pool {
             Some(PoolFacts { address, ray }) => {
@@ -50,9 +50,9 @@ impl EvaluatorFacts {
     }
 }
 
-/// Starts the command, or the client of the pool in this Python, and asks what it leads to.
+/// Starts the command, or the client of the pool in this Python, and returns a description of the devices.
 pub(super) fn ask(elsewhere: &RemoteJudges, python: Option<&Path>) -> Result<String, String> {
-    // The interpreter of a command is the other machine's.
+    // A command uses the interpreter of the other machine.
     let python = python.unwrap_or(Path::new(""));
     let evaluator = Evaluator::start(python, elsewhere, &CandidateLimits::default(), &|| true)
         .map_err(|error| error.to_string())?;

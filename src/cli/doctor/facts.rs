@@ -1,4 +1,4 @@
-//! What this machine has.
+//! The facts about this machine.
 
 use std::path::{Path, PathBuf};
 
@@ -17,46 +17,46 @@ use super::evaluator::EvaluatorFacts;
 use super::model::ModelFacts;
 use super::python::PythonFacts;
 
-/// What was found.
+/// The facts that were found.
 #[derive(Debug, Serialize)]
 pub(super) struct DoctorFacts {
     /// Warpsmith's version.
     pub(super) version: &'static str,
-    /// The settings file that holds here.
+    /// The settings file that applies here.
     pub(super) settings: Option<PathBuf>,
-    /// Why the settings file cannot be used.
+    /// The reason why the settings file cannot be used.
     pub(super) broken_settings: Option<String>,
     pub(super) python: Option<PythonFacts>,
-    /// What kernels are checked against.
+    /// The release that kernels are checked against.
     pub(super) target: TargetFacts,
     pub(super) devices: Vec<Device>,
-    /// Why there is no device.
+    /// The reason why there is no device.
     pub(super) no_device: Option<String>,
     pub(super) drivers: Drivers,
     pub(super) model: ModelFacts,
-    /// Where kernels are judged, if not here.
+    /// The place where kernels are judged, if it is not this machine.
     pub(super) evaluator: Option<EvaluatorFacts>,
-    /// Whether Triton itself can be asked about kernels, once that was tried.
+    /// Whether Triton can be asked about kernels; `None` until that was tried.
     pub(super) compiler: Option<CompilerFacts>,
     pub(super) false_alarms: FalseAlarmFacts,
-    /// What a candidate can do here although it is fenced in.
+    /// The actions of candidates that the fence does not prevent here, as text.
     pub(super) unfenced: Vec<String>,
 }
 
-/// Errors of rules that Triton disproved.
+/// Errors reported by rules that Triton disproved.
 #[derive(Debug, Serialize)]
 pub(super) struct FalseAlarmFacts {
     pub(super) count: usize,
-    /// Where they are kept.
+    /// The file that they are stored in.
     pub(super) file: PathBuf,
 }
 
 /// The Triton version checked against.
 #[derive(Debug, Serialize)]
 pub(super) struct TargetFacts {
-    /// The release whose table is used.
+    /// The release whose API table is used.
     pub(super) table: String,
-    /// Where the version comes from: `settings`, `installed` or `none`.
+    /// The source of the version: `settings`, `installed` or `none`.
     pub(super) from: &'static str,
     /// Whether a table describes the version in use.
     pub(super) described: bool,
@@ -99,7 +99,7 @@ impl DoctorFacts {
         }
     }
 
-    /// Names and values to show.
+    /// The names and values to show.
     pub(super) fn lines(&self) -> Vec<(&'static str, String)> {
         let mut lines = vec![("Warpsmith", self.version.to_owned())];
         let path = |path: &Path| path.display().to_string();

@@ -1,4 +1,4 @@
-//! Whether the language model of the settings answers.
+//! Whether the language model in the settings answers.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,35 +12,35 @@ use search::{key_source, recipient};
 
 use super::super::send_consent::agreed;
 
-/// So long is waited, in seconds, unless the settings say less. A model that is loaded first takes its time.
+/// The time limit for a connection in seconds, unless the settings have a lower one.
 const CONNECT: f64 = 5.0;
 const WHOLE: f64 = 60.0;
-/// So many models are named; a gateway may offer hundreds.
+/// The number of models that are named; a gateway may offer hundreds.
 const NAMED: usize = 5;
-/// Enough for the answer, and for a model that thinks to begin with that.
+/// The token limit of the reply, with room for a model that thinks before it answers.
 const TOKENS: u64 = 64;
 const QUESTION: &str = "Reply with the single word: ready";
 
-/// What the settings say about a language model, and what it said.
+/// The settings of a language model, and its answer.
 #[derive(Debug, Serialize)]
 pub(super) struct ModelFacts {
     pub(super) provider: Provider,
     pub(super) name: Option<String>,
-    /// The address, without a user name or password that it may carry.
+    /// The address, without a user name or password that it may contain.
     pub(super) base_url: Option<String>,
-    /// The file with the replies of a scripted one.
+    /// The file with the replies of a scripted model.
     pub(super) script: Option<PathBuf>,
     /// The variable that holds the key.
     pub(super) api_key_env: Option<String>,
     /// Whether that variable is set. The key itself is never shown.
     pub(super) key_is_set: bool,
-    /// Whether a command may print it, which is run when the model is asked.
+    /// Whether a command prints the key; it is run when the model is asked.
     pub(super) has_key_command: bool,
-    /// The answer, when it was asked.
+    /// The answer; `None` until the model was asked.
     pub(super) answer: Option<ModelCheck>,
 }
 
-/// How asking went.
+/// The result of asking the model.
 #[derive(Debug, Serialize)]
 pub(super) struct ModelCheck {
     pub(super) good: bool,
@@ -62,7 +62,7 @@ impl ModelFacts {
         }
     }
 
-    /// The model and where it is, if one is set.
+    /// The model and its address, if a model is set.
     pub(super) fn place(&self) -> Option<String> {
         if self.provider == Provider::Editor {
             return Some(format!("{} of the editor", self.name.as_deref().unwrap_or("a model")));
@@ -72,7 +72,7 @@ impl ModelFacts {
         Some(self.name.as_ref().map_or_else(|| place.clone(), |name| format!("{name} at {place}")))
     }
 
-    /// The variable that should hold the key, and is nowhere.
+    /// The variable that should hold the key but is not set.
     pub(super) fn unset_key(&self) -> Option<&str> {
         self.api_key_env.as_deref().filter(|_| !self.key_is_set && !self.has_key_command)
     }
@@ -86,9 +86,9 @@ fn without_credentials(address: &str) -> String {
     url.into()
 }
 
-/// Makes one small call. `folder` has the user's store, whose budget for the day it counts against.
+/// Makes one small call. `folder` has the user's store, whose daily budget applies.
 ///
-/// A repository's own settings may name a command, or lead a key elsewhere: the user is asked first.
+/// The settings of a repository may name a command, or send a key elsewhere, so the user is asked first.
 pub(super) fn ask(settings: &ModelSettings, sends: bool, folder: &Path) -> ModelCheck {
     let is_sent = settings.provider != Provider::Scripted && settings.base_url.is_some();
     if is_sent && !agreed(&format!("Ask {}?{}", recipient(settings), key_source(settings)), sends) {
@@ -140,7 +140,7 @@ fn try_ask(settings: &ModelSettings, folder: &Path) -> Result<String, ModelError
     Ok(detail)
 }
 
-/// When the reply began.
+/// The time when the reply began.
 struct First(Option<Instant>);
 
 impl ReplyObserver for First {
@@ -154,7 +154,7 @@ fn is_readable(settings: &ModelSettings) -> bool {
     settings.base_url.as_deref().is_some_and(|address| address.starts_with("http://") && !is_here(address))
 }
 
-/// What to do when it is not said which model.
+/// Advice for when no model is named.
 fn choice(models: &[String]) -> String {
     if models.is_empty() {
         return "it answers; `model.name` must say which model (or deployment) is meant".to_owned();
@@ -170,7 +170,7 @@ mod tests {
 
     use super::*;
 
-    /// Answers one request with `response`; gives the address and, in the end, the request's head.
+    /// Answers one request with `response`. Returns the address, and later the head of the request.
     fn server(status: &str, kind: &str, body: &str) -> (String, std::thread::JoinHandle<String>) {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let address = format!("http://{}/v1", listener.local_addr().unwrap());
@@ -190,7 +190,7 @@ mod tests {
         ModelSettings {
             base_url: Some(base_url),
             name: name.map(str::to_owned),
-            // A variable that every test process has.
+            // A variable that is set in every test process.
             api_key_env: Some("CARGO_MANIFEST_DIR".to_owned()),
             ..ModelSettings::default()
         }
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn asks_once_and_says_what_that_took() {
+    fn the_model_check_reports_time_and_cost_of_one_request() {
         let body = r#"{"choices":[{"message":{"content":"ready"},"finish_reason":"stop"}],"usage":{"prompt_tokens":9,"completion_tokens":1}}"#;
         let (address, thread) = server("200 OK", "application/json", body);
         let priced = ModelPrices { input: 1.0, output: 1000.0, cached: None };
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_name_it_lists_the_models() {
+    fn the_model_check_lists_models_if_none_is_named() {
         let (address, thread) = server("200 OK", "application/json", r#"{"data":[{"id":"a"},{"id":"b 7"}]}"#);
         let answer = ask_safely(&settings(address, None));
         assert_eq!(answer.detail, "it answers; set `model.name` to one of its 2 models: a, b 7");
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn says_what_a_refusal_means_and_never_the_key() {
+    fn the_model_check_explains_a_refusal_without_the_key() {
         let echo = format!(r#"{{"error":{{"message":"no such key: {}"}}}}"#, env!("CARGO_MANIFEST_DIR"));
         let (address, thread) = server("401 Unauthorized", "application/json", &echo);
         let answer = ask_safely(&settings(address, Some("m")));
@@ -237,7 +237,7 @@ mod tests {
 
     #[test]
     fn passwords_in_addresses_are_not_shown() {
-        // Port 9 of this machine: nobody listens there.
+        // Port 9 of this machine, on which no program listens.
         let settings = settings("http://me:secret@127.0.0.1:9/v1".to_owned(), Some("m"));
         let answer = ask_safely(&settings);
         assert!(answer.detail.contains("cannot be reached"), "{}", answer.detail);

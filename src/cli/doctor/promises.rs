@@ -1,4 +1,4 @@
-//! What Warpsmith promises, and whether it can keep it here.
+//! The features that Warpsmith promises, and whether they work here.
 
 use serde::Serialize;
 
@@ -6,27 +6,27 @@ use super::compiler::CompilerFacts;
 use super::evaluator::EvaluatorFacts;
 use super::facts::DoctorFacts;
 
-/// One of the promises.
+/// One of the features.
 #[derive(Debug, Serialize)]
 pub(super) struct Promise {
     pub(super) name: &'static str,
     pub(super) state: PromiseState,
-    /// A sentence.
+    /// A sentence about its state.
     pub(super) detail: String,
-    /// What to do, most important first.
+    /// Advice for the user, most important first.
     pub(super) remedies: Vec<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum PromiseState {
-    /// It can be kept.
+    /// The feature works.
     Works,
     /// Something is missing.
     Missing,
-    /// Set up; whether it works was not asked.
+    /// The feature is set up; whether it works was not checked.
     Set,
-    /// Not wanted: it is optional and not set up.
+    /// The feature is optional and not set up.
     Off,
 }
 
@@ -81,7 +81,7 @@ fn optimizing(facts: &DoctorFacts) -> Promise {
             }
         }
     }
-    // Kernels by themselves are judged without.
+    // Kernels that are launched by themselves are judged without torch.
     let torch = facts.python.as_ref().filter(|python| python.exists && !python.torch).map(|python| {
         let what = "to judge functions that launch kernels, too, torch";
         format!("{what}: {} -m pip install torch", python.executable.display())

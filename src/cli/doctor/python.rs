@@ -1,4 +1,4 @@
-//! The Python that is found here.
+//! The Python of the project.
 
 use std::path::PathBuf;
 
@@ -6,16 +6,16 @@ use serde::Serialize;
 
 use runtime::python::environment::PythonEnvironment;
 
-/// The project's interpreter and what it has installed.
+/// The project's interpreter and its packages.
 #[derive(Debug, Serialize)]
 pub(super) struct PythonFacts {
     pub(super) executable: PathBuf,
-    /// What the settings name may be missing.
+    /// Whether the interpreter exists; the settings may name one that does not.
     pub(super) exists: bool,
-    /// How it was found.
+    /// How the interpreter was found.
     pub(super) source: &'static str,
     pub(super) triton: Option<String>,
-    /// Whether that is a published release, not a snapshot.
+    /// Whether this version is a published release, not a snapshot.
     pub(super) release: bool,
     pub(super) torch: bool,
 }

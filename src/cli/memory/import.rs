@@ -1,4 +1,4 @@
-//! `warpsmith memory import`: rules from elsewhere become candidates.
+//! `warpsmith memory import`: imports rules as candidates.
 
 use std::io::Write;
 use std::path::PathBuf;

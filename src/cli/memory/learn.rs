@@ -1,4 +1,4 @@
-//! `warpsmith memory learn`: kernels of a folder are shown to Triton, and what it refuses is learned from.
+//! `warpsmith memory learn`: asks Triton about the kernels of a folder, and learns from those that it refuses.
 
 use std::io::Write;
 use std::path::PathBuf;

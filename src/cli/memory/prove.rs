@@ -1,4 +1,4 @@
-//! `warpsmith memory prove`: rules of the user's own are tried on the Triton at hand.
+//! `warpsmith memory prove`: tests the user's own rules against the installed Triton.
 
 use std::io::Write;
 use std::path::PathBuf;

@@ -8,7 +8,7 @@ use rules::learned::{LearnedRule, LearnedRules};
 /// The rules with these codes or names.
 ///
 /// # Errors
-/// A sentence that names the first word that is neither, and the nearest rule.
+/// A sentence with the first word that names no rule, and the nearest rule.
 pub(super) fn found<'m>(memory: &'m LearnedRules, which: &[String]) -> anyhow::Result<Vec<&'m LearnedRule>> {
     let mut rules = Vec::new();
     for word in which {

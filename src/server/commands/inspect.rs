@@ -154,7 +154,7 @@ impl Owner {
             answer(inspecting.reply, || Ok(Some(json!({ "path": to }))));
         };
         if let Err(error) = std::thread::Builder::new().name("inspect".to_owned()).spawn(work) {
-            tracing::warn!(%error, "a text is not shown");
+            tracing::warn!(%error, "the compiler's output cannot be shown");
         }
     }
 }

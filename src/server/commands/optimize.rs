@@ -293,7 +293,7 @@ impl Owner {
             let folder = path.parent().map_or(Ok(()), std::fs::create_dir_all);
             match (folder.and_then(|()| std::fs::write(&path, diff)), lsp::Uri::from_file_path(&path)) {
                 (Ok(()), Ok(uri)) => client.show_document(uri),
-                (Err(error), _) => tracing::warn!(%error, "the change is not shown"),
+                (Err(error), _) => tracing::warn!(%error, "the diff cannot be shown"),
                 _ => {}
             }
         };

@@ -94,11 +94,11 @@ async fn configuration(client: &Client, folders: Vec<Option<lsp::Uri>>) -> Vec<(
     match tokio::time::timeout(TIMEOUT, client.configuration(items)).await {
         Ok(Ok(values)) => folders.into_iter().zip(values).collect(),
         Ok(Err(error)) => {
-            tracing::warn!(%error, "the client does not say its settings");
+            tracing::warn!(%error, "the client does not send its settings");
             Vec::new()
         }
         Err(_) => {
-            tracing::warn!("the client takes too long to say its settings");
+            tracing::warn!("the client takes too long to send its settings");
             Vec::new()
         }
     }

@@ -1,5 +1,5 @@
-//! The request `textDocument/codeLens`. Above kernels stand the resources that a kernel takes, the output of the compiler, and the command to
-//! optimize it, which is also shown above functions that launch kernels.
+//! The request `textDocument/codeLens`. The lenses above a kernel show the resources that it uses, open the output of
+//! the compiler, and start a search, which is also offered above functions that launch kernels.
 
 use serde_json::{Value, json};
 use tower_lsp::gen_lsp_types as lsp;

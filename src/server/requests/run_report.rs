@@ -31,7 +31,7 @@ pub(crate) fn handle(owner: &mut Owner, query: RunQuery, reply: ReplySender<Valu
     let work = move || answer(reply, || about_run(&workspace, &query));
     // Without a thread the reply is dropped, which answers the request with an error.
     if let Err(error) = std::thread::Builder::new().name("run".to_owned()).spawn(work) {
-        tracing::warn!(%error, "a question is not answered");
+        tracing::warn!(%error, "a request for a report cannot be answered");
     }
 }
 

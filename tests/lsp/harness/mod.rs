@@ -188,7 +188,7 @@ impl Client {
 
     /// Asserts that the server has answered everything and sent nothing unexpected.
     pub(crate) fn assert_silent(&mut self) {
-        // What answers this sees to everything before it; a method that there is not is answered ahead of that.
+        // The server answers this after everything that was sent before; an unknown method would be answered earlier.
         self.request("warpsmith/status", Value::Null);
         assert!(self.unread.is_empty(), "unread: {:#?}", self.unread);
     }

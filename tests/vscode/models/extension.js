@@ -1,5 +1,5 @@
-// Language models as an extension brings them to VS Code: `writer` writes the kernel of `project/scale.py` anew, with larger blocks each
-// time; `sleeper` never answers; `broken` fails in the middle; `endless` does not end. `stand-in.seen` says what they were asked.
+// Language models that an extension provides to VS Code: `writer` rewrites the kernel of `project/scale.py`, with larger blocks each
+// time; `sleeper` never answers; `broken` fails in the middle; `endless` does not end. `stand-in.seen` contains their requests.
 const vscode = require("vscode");
 
 const written = (block) => `Diagnosis: the blocks are small.

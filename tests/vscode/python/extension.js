@@ -1,5 +1,5 @@
-// What the Python extension says to others about the environments that are selected, as its published interface has it. A folder's
-// is in its file `selected-python`.
+// A fake of the Python extension's published API for selected environments. The environment of a folder
+// is in the folder's file `selected-python`.
 const fs = require("node:fs");
 const path = require("node:path");
 const vscode = require("vscode");

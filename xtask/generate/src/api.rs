@@ -13,12 +13,13 @@ use std::process::Command;
 use anyhow::{Context as _, Result, bail, ensure};
 use model::api::{Table, Version};
 
-/// Wheels for this Python are taken: all releases have them.
+/// The Python version of the wheels: all releases have one for it.
 const PYTHON: &str = "3.11";
 const PLATFORMS: [&str; 4] =
     ["manylinux_2_17_x86_64", "manylinux2014_x86_64", "manylinux_2_27_x86_64", "manylinux_2_28_x86_64"];
 
-/// Unpacks what [`reader`] reads, and an empty folder or file for each other submodule of `triton`.
+/// A script that unpacks the files that [`reader`] reads, and an empty folder or file for each other submodule of
+/// `triton`.
 const UNPACK: &str = r#"
 import pathlib, re, sys, zipfile
 wanted = re.compile(r"triton/(__init__|language/.*|runtime/.*|compiler/.*|backends/(nvidia|amd)/compiler|[^/]*)\.py$")
@@ -82,7 +83,7 @@ fn checked(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
-/// JSON with one member a line, so that a diff shows what a release changed.
+/// The JSON of a table with one member per line, so that a diff shows the changes of a release.
 fn text(table: &Table) -> Result<String> {
     let mut out = format!("{{\"version\":\"{}\",\n\"launch_options\":[\n", table.version);
     for (at, option) in table.launch_options.iter().enumerate() {

@@ -1,4 +1,5 @@
-//! `cargo xtask generate`: the files that are made from the code, checked in and tested for being fresh.
+//! `cargo xtask generate`: the files that are generated from the code. They are checked in, and a test fails when one
+//! is stale.
 //!
 //! Also a module of `tests/tidy.rs`, so that a plain `cargo test` notices what is stale.
 
@@ -12,12 +13,12 @@ use warpsmith::cli;
 
 use crate::{picture, vscode};
 
-/// What to do with the files.
+/// The action on the files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FileMode {
-    /// Bring them up to date.
+    /// Writes the stale files.
     Write,
-    /// Fail, naming those that are not.
+    /// Fails with the names of the stale files.
     Check,
 }
 
@@ -25,9 +26,9 @@ pub(crate) enum FileMode {
 const PAGES: &str = "docs/src/rules";
 /// The manifest of the extension for VS Code, some of which is generated.
 const MANIFEST: &str = "editors/vscode/package.json";
-/// What Mason would hold, which names the version.
+/// The package for Mason, which contains the version.
 const MASON: &str = "editors/nvim/mason/package.yaml";
-/// How a report looks, in the extension as in the page that `warpsmith report` writes.
+/// The style of a report, both in the extension and in the page that `warpsmith report` writes.
 const STYLE: &str = "editors/vscode/media/report.css";
 const PAGE_STYLE: &str = "crates/search/src/report/page.css";
 /// The command whose output is the README's picture. The version is named so that it is the same on every machine.
@@ -88,12 +89,12 @@ fn files(root: &Path) -> anyhow::Result<BTreeMap<PathBuf, String>> {
     add("docs/src/rules.md", rule_list());
     add("docs/src/settings.md", settings_page());
     add("docs/src/skills.md", skills_page());
-    // Part of the crate's documentation: where the links of findings lead.
+    // The pages are part of the crate's documentation, to which the links of findings lead.
     let signatures = std::fs::read_to_string(root.join("docs/src/signatures.md")).context("docs/src/signatures.md")?;
     let learned = LearnedRules::shipped().rules().filter(|rule| rule.is_shown()).map(LearnedRule::page);
     let pages = rules::all().iter().map(|rule| rule.declaration.page()).chain(learned).chain([signatures]);
     let pages: Vec<String> = pages.collect();
-    // There it is one page with the rules.
+    // In the crate's documentation the rules and this page are one page.
     add("crates/rules/src/pages.md", pages.join("\n").replace("](../signatures.md)", "](#signatures)"));
     for rule in rules::all() {
         let page = format!("{PAGES}/{}.md", rule.declaration.name);
@@ -109,7 +110,7 @@ fn files(root: &Path) -> anyhow::Result<BTreeMap<PathBuf, String>> {
     Ok(files)
 }
 
-/// The version, which is that of everything here.
+/// The version of the whole repository.
 fn version(root: &Path) -> anyhow::Result<String> {
     let package = std::fs::read_to_string(root.join("Cargo.toml")).context("Cargo.toml")?;
     let version = package.lines().find_map(|line| line.strip_prefix("version = "));
@@ -131,7 +132,7 @@ fn mason_package(text: &str, version: &str) -> String {
     text.lines().map(line).collect()
 }
 
-/// The text of `path` with what stands between the marks of `name` replaced by `block`.
+/// The text of `path` with the part between the markers of `name` replaced by `block`.
 fn with_block(path: &Path, name: &str, block: &str) -> anyhow::Result<String> {
     let text = std::fs::read_to_string(path).with_context(|| format!("{}", path.display()))?;
     let (begin, end) = (format!("<!-- {name}: generated -->\n"), format!("<!-- {name}: end -->"));

@@ -1,4 +1,4 @@
-//! Draws what a command wrote to a terminal as an SVG.
+//! Draws the output of a command in a terminal as an SVG.
 
 use std::fmt::Write as _;
 
@@ -7,10 +7,10 @@ const CELL: (f64, f64) = (8.4, 18.0);
 /// Space around the text, and the height of the title bar.
 const MARGIN: f64 = 16.0;
 const BAR: f64 = 34.0;
-/// Longer lines go on in the next, as in a window of this width.
+/// The width in characters at which lines wrap, as in a window.
 const COLUMNS: usize = 108;
 
-/// A run of characters of one look.
+/// A run of characters in the same style.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Run {
     text: String,
@@ -24,7 +24,7 @@ struct Look {
     colour: Option<u8>,
 }
 
-/// The output up to its third finding: a picture is no report. `None` when there is no finding.
+/// The output up to its third finding, which is enough for a picture. `None` when there is no finding.
 pub(crate) fn until_third_finding(output: &str) -> Option<&str> {
     let mut ends = output.match_indices("\n\n").map(|(at, _)| at);
     // The last piece is the summary.
@@ -33,7 +33,7 @@ pub(crate) fn until_third_finding(output: &str) -> Option<&str> {
     Some(&output[..end])
 }
 
-/// The picture of a window with `title` and the text, whose escapes for colours are understood.
+/// A picture of a window with `title` and the text, in which colour escapes are interpreted.
 pub(crate) fn draw(title: &str, text: &str) -> String {
     let mut look = Look::default();
     let lines: Vec<Vec<Run>> = text.lines().flat_map(|line| wrap(runs(line, &mut look))).collect();
@@ -81,7 +81,7 @@ fn spans(line: &[Run]) -> String {
     out
 }
 
-/// Splits a line at its escapes; `look` goes on to the next line.
+/// Splits a line at its escapes; `look` carries over to the next line.
 fn runs(line: &str, look: &mut Look) -> Vec<Run> {
     let mut out = Vec::new();
     for (index, piece) in line.split("\u{1b}[").enumerate() {
@@ -99,7 +99,7 @@ fn runs(line: &str, look: &mut Look) -> Vec<Run> {
     out
 }
 
-/// Breaks a line that is too long at its spaces.
+/// Breaks a long line at its spaces.
 fn wrap(line: Vec<Run>) -> Vec<Vec<Run>> {
     let mut lines = vec![Vec::new()];
     let mut column = 0;
@@ -159,7 +159,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn colours_are_read() {
+    fn colour_escapes_are_parsed() {
         let mut look = Look::default();
         let line = runs("\u{1b}[1m\u{1b}[91merror\u{1b}[0m: a < b", &mut look);
         let run = |text: &str, bold, colour| Run { text: text.to_owned(), look: Look { bold, colour } };

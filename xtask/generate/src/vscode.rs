@@ -1,9 +1,9 @@
-//! The manifest of the extension for VS Code: its version and the settings in it are made from the code.
+//! The manifest of the extension for VS Code: its version and its settings are generated from the code.
 
 use anyhow::Context;
 use serde_json::{Map, Value, json};
 
-/// The group of settings that is generated; the others are the extension's own.
+/// The generated group of settings; the other groups are the extension's own.
 const GROUP: &str = "Settings";
 
 /// `manifest` with the version of this package and the settings of `schema`.
@@ -18,7 +18,7 @@ pub(crate) fn manifest(manifest: &str, schema: &Value, version: &str) -> anyhow:
     Ok(format!("{manifest:#}\n"))
 }
 
-/// Adds the settings of a table of the schema; those of tables in it are dotted.
+/// Adds the settings of a table of the schema; those of nested tables get dotted names.
 fn add(schema: &Value, table: &Value, prefix: &str, to: &mut Map<String, Value>) {
     for (name, property) in table["properties"].as_object().into_iter().flatten() {
         let key = format!("{prefix}.{}", camel(name));
@@ -30,7 +30,7 @@ fn add(schema: &Value, table: &Value, prefix: &str, to: &mut Map<String, Value>)
     }
 }
 
-/// One setting, with what the editor understands of its schema.
+/// One setting, with the parts of its schema that the editor supports.
 fn setting(property: &Value) -> Value {
     let mut setting = Map::new();
     for key in ["type", "items", "enum", "minimum", "maximum", "default"] {
@@ -44,7 +44,7 @@ fn setting(property: &Value) -> Value {
     Value::Object(setting)
 }
 
-/// A name as it is usual in the editor: `triton-version` is `tritonVersion`.
+/// A name in the editor's convention: `triton-version` becomes `tritonVersion`.
 fn camel(name: &str) -> String {
     let mut words = name.split('-');
     let first = words.next().unwrap_or_default().to_owned();

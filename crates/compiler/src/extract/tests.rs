@@ -57,7 +57,7 @@ def host(x):
 ";
 
 #[test]
-fn only_what_is_needed_is_left() {
+fn the_slice_contains_only_what_the_kernel_needs() {
     let files = extracted(TEXT, &[], "k").unwrap();
     let [own] = files.as_slice() else { panic!("{files:?}") };
     assert_eq!(own.text.lines().count(), own.lines.len());
@@ -85,12 +85,12 @@ fn only_what_is_needed_is_left() {
 }
 
 #[test]
-fn what_needs_torch_is_told() {
+fn extraction_names_the_definitions_that_need_torch() {
     assert_eq!(extracted(TEXT, &[], "bad"), Err(vec!["S".to_owned(), "bad".to_owned(), "torch".to_owned()]));
 }
 
 #[test]
-fn what_is_only_asked_whether_it_is_true_is_assumed() {
+fn names_that_are_only_conditions_get_assumed_values() {
     let text = "\
 from __future__ import annotations
 import torch
@@ -127,7 +127,7 @@ def third(x):
 }
 
 #[test]
-fn of_branches_only_what_is_needed_is_left() {
+fn top_level_branches_keep_only_needed_statements() {
     let text = "\
 import triton
 if triton.runs():
@@ -181,7 +181,7 @@ else:
 }
 
 #[test]
-fn helpers_come_from_other_files() {
+fn imported_helpers_are_extracted_from_their_files() {
     let text = "import triton\nimport triton.language as tl\nfrom op import f\nimport lib\n\n@triton.jit\ndef k(x):\n    f(x)\n    lib.g(x)\n";
     let op = "import torch\nimport triton\nfrom lib import g\n\n@triton.jit\ndef f(x):\n    return g(x)\n\ndef host():\n    pass\n";
     let lib = "import torch\nimport triton\n\n@triton.jit\ndef g(x):\n    return x\n\nT = torch.float16\n";
@@ -193,7 +193,7 @@ fn helpers_come_from_other_files() {
 }
 
 #[test]
-fn defaults_come_from_other_files() {
+fn constants_in_parameter_defaults_are_extracted_from_their_files() {
     let text = "import triton\nfrom op import N\n\n@triton.jit\ndef k(x, n=2 * N):\n    pass\n";
     let files = extracted(text, &[("op", "import torch\nN = 3\n")], "k").unwrap();
     assert_eq!(files[0].imports, [("N".to_owned(), 1, Some("N".to_owned()))]);

@@ -15,7 +15,7 @@ fn shown(stage: CompilerStage, text: &str) -> Vec<String> {
 }
 
 #[test]
-fn operations_stand_below_their_lines() {
+fn mlir_operations_are_below_their_source_lines() {
     let text = r##"#blocked = #ttg.blocked<{order = [0]}>
 #loc = loc("/\C3\A9 (x)/k.py":4:0)
 #loc9 = loc("x"(#loc))
@@ -65,7 +65,7 @@ module {
 }
 
 #[test]
-fn instructions_of_ptx_stand_below_their_lines() {
+fn ptx_instructions_are_below_their_source_lines() {
     let text = "\
 .version 8.7
 .visible .entry k(
@@ -115,7 +115,7 @@ $L__BB0_1:
 }
 
 #[test]
-fn machine_code_stands_below_its_lines() {
+fn sass_instructions_are_below_their_source_lines() {
     let text = r#".text.k:
 	//## File "/\303\251 (x)/helpers.py", line 2 inlined at "/\303\251 (x)/k.py", line 5
 	//## File "/\303\251 (x)/k.py", line 5
@@ -141,7 +141,7 @@ fn machine_code_stands_below_its_lines() {
 }
 
 #[test]
-fn instructions_of_llvm_stand_below_their_lines() {
+fn llvm_instructions_are_below_their_source_lines() {
     let text = r#"define ptx_kernel void @k(ptr addrspace(1) %0) local_unnamed_addr #0 !dbg !4 {
   %2 = fdiv float %1, 2.0, !dbg !7
   %3 = fadd float %2, 2.0
@@ -176,7 +176,7 @@ define ptx_kernel void @k(ptr addrspace(1) %0) local_unnamed_addr #0 {
 }
 
 #[test]
-fn what_is_no_such_text_is_left_as_it_is() {
+fn malformed_listings_are_returned_unchanged() {
     for text in
         ["", "} loc(", "#loc1 = loc(#loc1)\nx loc(#loc1)", "x loc(\"a", "\t.loc 1 2", "!7 = !7\nx, !dbg !7", "}\n}\n{"]
     {

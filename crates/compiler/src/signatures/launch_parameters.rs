@@ -197,7 +197,7 @@ pub(super) fn of_top_level(module: &Module, expr: &Expr, values: &HashMap<String
 /// Whether the value of an expression is a tensor.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Tensor {
-    /// It may be no tensor.
+    /// The value may be something other than a tensor.
     Unknown,
     /// A tensor with this element type, if known.
     Of(Option<Dtype>),

@@ -134,7 +134,7 @@ pub(super) fn is_dtype(name: &str) -> bool {
     like(name, &["dtype", "_ty$", "_type$"]) && !like(name, &["_min$", "_max$"]) || name == "DT"
 }
 
-/// Something that is on or off.
+/// A flag.
 pub(super) fn is_flag(name: &str) -> bool {
     const PARTS: &[&str] = &[
         "^use_",
@@ -162,7 +162,7 @@ pub(super) fn is_flag(name: &str) -> bool {
     like(name, PARTS)
 }
 
-/// How many of something there are, at compile time.
+/// A count that is known at compile time.
 pub(super) fn is_small(name: &str) -> bool {
     let is_upper = |c: &u8| c.is_ascii_uppercase();
     name.contains("stage")
@@ -209,7 +209,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_read_by_their_parts() {
+    fn parameter_kinds_are_guessed_from_parts_of_names() {
         assert!(is_index("cu_seqlens") && is_index("seq_len") && is_index("token_ids") && !is_index("lenient"));
         assert!(is_precise("g") && is_precise("gk") && is_precise("LSE") && !is_precise("grad"));
         assert!(is_flag("USE_G") && is_flag("is_causal") && !is_flag("REUSE"));

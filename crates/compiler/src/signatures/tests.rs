@@ -29,7 +29,7 @@ fn shown(guess: &Guess) -> String {
 }
 
 #[test]
-fn a_comment_is_taken_as_it_stands() {
+fn a_complete_signature_comment_is_the_only_guess() {
     let all = found(
         "# warpsmith: signature x=*fp16 y=*ki64 n=i32=64 m=i32=65 one=i32=1 kept=i32=1 big=i64 p=None f=fp32 d=tensordesc<fp16[64, 32]> \
          B=64 T=tl.bfloat16 S='a' L=[1, (2, None)] M={'k': True}\n\
@@ -61,7 +61,7 @@ fn what_a_comment_leaves_out_is_guessed() {
 }
 
 #[test]
-fn types_are_for_run_time_and_lists_may_be_conditional() {
+fn a_type_does_not_fix_a_constexpr_and_conditional_lists_count() {
     let all = found(
         "# warpsmith: signature n=i32=1 m=i32=1 o=i32=1 B=*fp16
 @triton.jit(do_not_specialize=['n'] if new else [1])
@@ -103,7 +103,7 @@ fn recorded_launches_come_with_each_configuration() {
     assert!(all.iter().all(|guess| guess.certainty == GuessOrigin::Recorded));
     assert_eq!(all[0].aligned, ["n", "w", "x"]);
 
-    // Elements that kernels do not know: the rest is still a hint.
+    // The element types are unknown in kernels, but the rest of the signature is still a hint.
     module.observe([launch(passed(None))].into());
     let all = kernel(&module);
     assert!(!all.is_empty() && all.iter().all(|guess| guess.certainty == GuessOrigin::Guessed));
@@ -111,7 +111,7 @@ fn recorded_launches_come_with_each_configuration() {
 }
 
 #[test]
-fn launches_of_the_file_say_what_they_pass() {
+fn guesses_use_the_arguments_of_the_files_launches() {
     let all = found(
         "@triton.jit
 def k(x, y, z, bias, n, stride, step, scale, eps, B: tl.constexpr, ACT: tl.constexpr, USE: tl.constexpr, N: tl.constexpr):
@@ -137,7 +137,7 @@ USE=a is not None, N=x.shape[1])
 }
 
 #[test]
-fn the_first_configuration_is_read_out_of_comprehensions() {
+fn the_first_configuration_of_a_comprehension_is_evaluated() {
     let all = found(
         "SIZES = [32, 64] if fast() else [16]
 @triton.autotune([triton.Config({'B': b, 'C': b * 2, 'D': d}, num_warps=w) for b in SIZES for d in [8, 16] for w in (2, 4)], key=['n'])
@@ -150,7 +150,7 @@ def k(n, B: tl.constexpr, C: tl.constexpr, D: tl.constexpr): pass
 }
 
 #[test]
-fn parameters_are_what_they_are_used_as() {
+fn parameter_types_are_guessed_from_their_uses() {
     let all = found(
         "@triton.jit
 def k(x, where, ends, out, half: tl.int64, step, rate, mode: tl.constexpr, kind: tl.constexpr, on: tl.constexpr, T: tl.constexpr, P: tl.constexpr):
@@ -181,7 +181,7 @@ def k(x, where, ends, out, half: tl.int64, step, rate, mode: tl.constexpr, kind:
 }
 
 #[test]
-fn sums_and_products_tell_whole_numbers_from_others() {
+fn integer_sums_and_products_determine_element_types() {
     let all = found(
         "@triton.jit
 def k(counts, q, w, slots):
@@ -196,7 +196,7 @@ def k(counts, q, w, slots):
 }
 
 #[test]
-fn what_is_added_to_pointers_is_whole() {
+fn values_added_to_pointers_are_guessed_as_integers() {
     let all = found(
         "@triton.jit
 def address(p, i):
@@ -221,7 +221,7 @@ def k(x, rows, table, keys, other, y, weight, scale: float, limit, bits, OUTPUT_
 }
 
 #[test]
-fn nothing_is_said_of_descriptors_and_tuples() {
+fn kernels_with_descriptors_or_tuples_get_no_guess() {
     let guessed = |params: &str, body: &str| {
         !found(&format!(
             "@triton.jit\ndef f(d):\n    return d.load([0])\n\n@triton.jit\ndef k({params}):\n    {body}\n"
@@ -238,7 +238,7 @@ fn nothing_is_said_of_descriptors_and_tuples() {
 }
 
 #[test]
-fn circles_and_long_chains_end() {
+fn cyclic_definitions_and_long_helper_chains_terminate() {
     let circle = "@triton.jit\ndef k(x, on: tl.constexpr):\n    tl.load(x)\ndef host():\n    on = on or on\n    a = b + 1\n    b = a\n    \
                   c = d.view(1)\n    d = c.view(1)\n    k[(1,)](c, on)\n    k[(1,)](b, on)\n";
     assert!(!found(circle).is_empty());
@@ -249,7 +249,7 @@ fn circles_and_long_chains_end() {
 }
 
 #[test]
-fn helpers_are_looked_into_in_all_files() {
+fn helpers_of_other_files_determine_parameter_types() {
     let text = format!(
         "{HEAD}from ops import f\n@triton.jit\ndef k(a, b, c: tl.constexpr, D: tl.constexpr):\n    f(a, b, c, d=D)\n\n\
          @triton.jit\ndef again(a):\n    again(a)\n    tl.load(a)\n"

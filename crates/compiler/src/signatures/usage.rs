@@ -177,7 +177,7 @@ impl<'r, 'a> Body<'r, 'a> {
                 self.index(right);
             }
             ExprKind::Subscript { value, index } => {
-                // Of a scalar there is only `x[None]`.
+                // The only subscript of a scalar is `x[None]`.
                 let is_item =
                     matches!(index.as_slice(), [at] if !matches!(at.kind, ExprKind::None | ExprKind::Slice(_)));
                 self.usage

@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn each_configuration_is_one() {
+    fn each_configuration_becomes_a_variant() {
         assert_eq!(
             tuned("[triton.Config({'B': 64}), triton.Config({'B': 128}, num_warps=8, num_stages=5, maxnreg=64)]"),
             [
@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_not_be_tried_is_not_certain() {
+    fn variants_that_may_be_skipped_are_only_possible() {
         for configs in [
             "[triton.Config({'B': b}) for b in [64] if b > x]",
             "[triton.Config({'B': 64})], prune_configs_by={'early_config_prune': f}",
@@ -347,14 +347,14 @@ mod tests {
     }
 
     #[test]
-    fn without_a_tuner_launches_say_the_options() {
+    fn without_an_autotuner_launch_options_come_from_the_launches() {
         let with = |launches: &str| {
             found(&format!("# warpsmith: signature x=*fp32 B=64\n{KERNEL}\n\ndef run(x, n):\n{launches}"))
         };
         assert_eq!(with("    k[(1,)](x, B=n, num_warps=8)\n"), [" | num_warps=8 | 64 | Certain"]);
         assert_eq!(with("    k[(1,)](x, B=64)\n    k[(2,)](x, B=n)\n"), [" |  | 64 | Certain"]);
         assert_eq!(with("    k[(1,)](x, B=64, num_warps=n)\n"), [" |  | 64 | Possible"]);
-        // The launch with four stages is of another B.
+        // The launch with four stages has another value of B.
         assert_eq!(
             with("    k[(1,)](x, B=64, num_stages=2)\n    k[(2,)](x, B=128, num_stages=4)\n"),
             ["num_stages=2 | num_stages=2 | 64 | Certain"]
@@ -371,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_seen_is_certain() {
+    fn variants_of_recorded_launches_are_certain() {
         let (text, mut module) = module_of(KERNEL);
         let launch = |pointer, block, options: &[(&str, i64)]| RecordedLaunch {
             kernel: "k".to_owned(),
@@ -388,7 +388,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_seen_of_a_tuner_is_not_counted_twice() {
+    fn recorded_launches_of_an_autotuner_are_not_counted_twice() {
         let (text, mut module) = module_of(&format!(
             "@triton.autotune([triton.Config({{'B': 64}}), triton.Config({{'B': 128}})], key=[])\n{KERNEL}"
         ));
@@ -407,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn guesses_stay_guesses_and_there_is_an_end() {
+    fn variants_of_guesses_stay_guessed_and_are_limited_in_number() {
         let tuned = format!(
             "@triton.autotune([triton.Config({{'B': 64}}, num_warps=w) for w in range(1, 101)], key=[])\n{KERNEL}"
         );

@@ -40,7 +40,7 @@ const PIECES: [&str; 24] = [
     "from triton.language import ",
 ];
 
-/// Text after text at places of a file, and where the cursor is; places are shares of the length.
+/// Edits of a file as pairs of a place and a text, and the place of the cursor; places are fractions of the length.
 fn edited() -> impl Strategy<Value = (String, usize)> {
     let edit = (0.0..1.0f64, 0.0..0.1f64, prop::sample::select(&PIECES[..]));
     (prop::collection::vec(edit, 0..6), 0.0..1.01f64).prop_map(|(edits, cursor)| {
@@ -62,7 +62,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
 
     #[test]
-    fn any_text_is_answered((text, offset) in edited()) {
+    fn requests_on_arbitrary_texts_neither_panic_nor_leave_the_text((text, offset) in edited()) {
         let source = Source::parse(text.as_str());
         let module = Module::build(&source);
         let all = Span::new(0, text.len());

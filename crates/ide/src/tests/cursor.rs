@@ -13,7 +13,7 @@ fn at(text: &str) -> (String, Cursor) {
 }
 
 #[test]
-fn the_receiver_is_what_the_dot_belongs_to() {
+fn the_receiver_is_the_expression_before_the_dot() {
     for (text, expected) in [
         ("x = tl.|", Some("tl")),
         ("x = tl.ma|th\n", Some("tl")),
@@ -30,7 +30,7 @@ fn the_receiver_is_what_the_dot_belongs_to() {
 }
 
 #[test]
-fn strings_and_comments_are_known() {
+fn the_cursor_detects_strings_and_comments() {
     for (text, inside) in [
         ("x = 'a|b'", Inside::String),
         ("x = 'ab|", Inside::String),
@@ -76,7 +76,7 @@ fn calls_count_their_arguments() {
 }
 
 #[test]
-fn any_text_is_read_at_any_place() {
+fn the_cursor_accepts_any_text_and_offset() {
     let text = "a = '''é\\\nx(😀[{\"\"\"\\";
     for start in (0..=text.len()).filter(|at| text.is_char_boundary(*at)) {
         for offset in start..=text.len() {

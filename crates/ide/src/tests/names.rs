@@ -53,7 +53,7 @@ fn defined(text: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_use_leads_to_the_assignments_that_may_have_been_the_last() {
+fn definitions_of_a_use_are_the_reaching_assignments() {
     let param = "def flow(p, n, BLOCK: tl.constexpr):";
     for (at, expected) in [
         ("x = a|cc", vec!["acc@2"]),
@@ -83,7 +83,7 @@ fn a_use_leads_to_the_assignments_that_may_have_been_the_last() {
         let text = FLOW.replacen(&at.replace('|', ""), at, 1);
         assert_eq!(defined(&text), [expected], "{at}");
     }
-    // Members, what the host binds for itself, and nothing at all.
+    // Members, names that the host binds itself, and places without a name.
     for at in ["tl.sto|re", "flow[(n|,)", "# 1|0", "\"BLOCK\"|: 64", "import tri|ton"] {
         let text = FLOW.replacen(&at.replace('|', ""), at, 1);
         assert_eq!(defined(&text), [""; 0], "{at}");
@@ -91,7 +91,7 @@ fn a_use_leads_to_the_assignments_that_may_have_been_the_last() {
 }
 
 #[test]
-fn all_places_of_a_name_are_found() {
+fn references_include_all_occurrences_of_a_name() {
     let places = |at: &str| {
         let text = FLOW.replacen(&at.replace('|', ""), at, 1);
         let offset = text.find('|').unwrap();
@@ -105,13 +105,13 @@ fn all_places_of_a_name_are_found() {
     assert_eq!(places("zeros([BLO|CK]"), (4, 1));
     assert_eq!(places("n > |LIMIT"), (2, 1));
     assert_eq!(places("hel|per(acc"), (2, 1));
-    // The `n` of the kernel is not the host's.
+    // The `n` of the kernel is not that of the host.
     assert_eq!(places("range(0, n|)"), (4, 1));
 }
 
-/// While it is typed a number can end right before a name.
+/// While a call is typed, a number may directly precede a name.
 #[test]
-fn a_name_right_behind_a_number_is_a_place() {
+fn a_name_directly_after_a_number_is_an_occurrence() {
     let text = FLOW.replace("BLOCK=64)", "BLOCK=64flow[n]");
     let source = Source::parse(text.as_str());
     let module = Module::build(&source);
@@ -119,9 +119,9 @@ fn a_name_right_behind_a_number_is_a_place() {
     assert!(names::occurrences(&source, &module, symbol).iter().any(|place| place.span == span));
 }
 
-/// The parser skips what it cannot read, and goes on in the middle of a word.
+/// The parser skips text that it cannot read, and continues in the middle of a word.
 #[test]
-fn a_name_behind_what_was_skipped_is_a_place() {
+fn a_name_after_unparsable_text_is_an_occurrence() {
     let text = "import triton\nimport triton.language as tl\n\nLIMIT = # \n\n@triton.jit\ndef helper(a, b=1):\n    return a + b\n\n\
                 @triton.jit\ndef scale(x_ptr, n, BLO\\nstexpr):\n    offsets = tl.arange(0, BLOCK)\n    \
                 x = tl.load(x_ptr + offsets, mask=offsets < n)\n    hel(x, grid):\n    scale[grid](x, 3, BLOCK=64)\n\n\
@@ -149,7 +149,8 @@ fn the_outline_has_kernels_configurations_and_launches() {
     assert!(entries.iter().all(inside));
 }
 
-/// What is known about the names of the kernel's body: `C`onstexpr, `P`ointer, `T`ile; of a name that is several things, each.
+/// What is known about the names of the kernel's body: `C`onstexpr, `P`ointer, `T`ile; several letters for a name with
+/// several properties.
 fn classes(body: &str) -> Vec<String> {
     let text = kernel(body);
     let source = Source::parse(text.as_str());
@@ -170,7 +171,7 @@ fn classes(body: &str) -> Vec<String> {
 }
 
 #[test]
-fn pointers_and_tiles_are_told_by_their_types() {
+fn names_are_classified_as_pointers_and_tiles_by_type() {
     for (body, expected) in [
         ("tl.store(x_ptr + offsets, 1)", &["x_ptr:P"][..]),
         ("q = x_ptr + offsets\nv = tl.load(q)\nw = v * n", &["q:PT", "v:T", "w:T", "x_ptr:P"]),
@@ -179,7 +180,7 @@ fn pointers_and_tiles_are_told_by_their_types() {
         ("b = tl.make_block_ptr(x_ptr, [n], [1], [0], [BLOCK], [0])\nv = tl.load(b)", &["b:P", "v:T", "x_ptr:P"]),
         ("S: tl.constexpr = BLOCK * 2\nv = tl.zeros([S], tl.float32)", &["S:C", "v:T"]),
         ("v = foreign(x_ptr)\nw = v + offsets", &[]),
-        // Each place has its own.
+        // Each occurrence has the class of its own value.
         ("v = 1\nw = v + 1\nv = offsets", &["v:T"]),
         ("a, b = tl.split(tl.zeros([BLOCK, 2], tl.float32))", &["a:T", "b:T"]),
     ] {
@@ -188,7 +189,7 @@ fn pointers_and_tiles_are_told_by_their_types() {
 }
 
 #[test]
-fn tokens_are_in_order_and_know_their_names() {
+fn semantic_tokens_are_in_order_and_cover_kernel_names() {
     let text = kernel("mask = offsets < LIMIT\ntl.store(x_ptr + offsets, n * 2, mask=mask)\nhelper(n)");
     let source = Source::parse(text.as_str());
     let module = Module::build(&source);
@@ -218,7 +219,7 @@ fn labels(text: &str, wanted: &dyn Fn(HintKind) -> bool) -> Vec<String> {
 }
 
 #[test]
-fn hints_are_what_launches_agree_on() {
+fn hints_show_the_values_that_launches_pass() {
     let hint = |text: &str| labels(text, &|kind| kind == HintKind::Value);
     let text = kernel("pass");
     assert_eq!(hint(&text), ["BLOCK: tl.constexpr = 64"]);

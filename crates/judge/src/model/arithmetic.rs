@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn integers_are_worked_out() {
+    fn integer_operations_are_evaluated() {
         let row = |of: &[i64]| SimulatedValue::of(vec![of.len()], of.to_vec());
         let both = [row(&[-7, 7]), row(&[2, 2])];
         let of = |name: &str| made(name, "", ScalarKind::Int, &both).unwrap().elements.unwrap().to_vec();
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn places_and_constants_are_known() {
+    fn program_indices_and_constants_are_evaluated() {
         assert_eq!(made("tt.get_program_id", " y : i32", ScalarKind::Int, &[]), Some(SimulatedValue::scalar(4)));
         assert_eq!(made("tt.get_num_programs", " z : i32", ScalarKind::Int, &[]), Some(SimulatedValue::scalar(50)));
         assert_eq!(made("arith.constant", " true", ScalarKind::Other, &[]), Some(SimulatedValue::scalar(1)));

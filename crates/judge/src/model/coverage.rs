@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn what_touches_less_is_told() {
+    fn a_candidate_that_accesses_less_than_the_original_is_reported() {
         let original = coverage(300.0, 100.0).unwrap();
         assert_eq!(coverage(100.0, 100.0).unwrap().missing(&original), None, "each byte once is enough");
         let lacks = |loaded, stored| coverage(loaded, stored).unwrap().missing(&original).unwrap();
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn what_goes_nobody_knows_where_is_not_judged() {
+    fn accesses_of_unknown_tensors_prevent_a_coverage_check() {
         let mut work = Work::default();
         work.loaded.insert(UNKNOWN, 1.0);
         assert_eq!(TensorTraffic::of(&CompiledLaunches::default(), &[Launch { work, ..Launch::default() }]), None);

@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn data_sheets_are_met() {
+    fn peak_rates_agree_with_the_data_sheets() {
         for (name, tera) in
             [("h200", 989.0), ("A100-SXM4-80GB", 312.0), ("l40s", 362.0), ("b200", 2250.0), ("4090", 165.0)]
         {

@@ -134,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tiles_are_repeated_and_turned() {
+    fn tiles_are_broadcast_and_transposed() {
         let row = SimulatedValue::of(vec![1, 3], vec![1, 2, 3]);
         let column = SimulatedValue::of(vec![2, 1], vec![10, 20]);
         let sum = row.broadcast(&[2, 3]).with(&column.broadcast(&[2, 3]), |a, b| a + b);
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn what_goes_on_evenly_is_known_later() {
+    fn linearly_growing_values_are_extrapolated() {
         let [a, b, c] = [0, 5, 10].map(|from| SimulatedValue::of(vec![2], vec![from, from + 1]));
         assert!(c.is_even(&b, &a) && !c.is_even(&a, &b));
         assert_eq!(c.later(&b, 3), SimulatedValue::of(vec![2], vec![25, 26]));

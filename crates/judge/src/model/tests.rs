@@ -66,10 +66,10 @@ fn work_of(text: &str, program: i64, length: i64) -> Work {
 }
 
 #[test]
-fn bytes_are_counted_whether_rounds_are_gone_through_or_not() {
+fn bytes_are_exact_for_traced_and_extrapolated_loops() {
     let text = rows(1);
-    // 2 rounds; 100 rounds, most of which are alike; a row whose last part is masked; and more rounds than are ever
-    // traced.
+    // Two iterations; 100 iterations, most of which are alike; a row whose last part is masked; and more iterations
+    // than are ever traced.
     for (length, expected) in [(1024, 2048.0), (51_200, 102_400.0), (51_000, 102_016.0), (2_560_000, 5_120_000.0)] {
         let work = work_of(&text, 0, length);
         assert_eq!(work.loaded[&0], expected, "{length}");
@@ -82,14 +82,14 @@ fn bytes_are_counted_whether_rounds_are_gone_through_or_not() {
 }
 
 #[test]
-fn what_a_call_does_is_counted_for_all_its_programs() {
+fn the_work_of_a_call_covers_all_programs() {
     let gpu = Gpu::named("h200").unwrap();
     let [once, thrice] =
         [1, 3].map(|passes| predict(&call(&[drafted(rows(passes), 1000, 8192)]), &gpu).unwrap().counted);
-    // A sum adds each element.
+    // A sum performs one addition for each element.
     assert_eq!(once.operations, 1000.0 * 8192.0);
     assert_eq!(thrice.operations, 3.0 * once.operations);
-    // All of it is loaded once, and some of it again.
+    // Everything is loaded once, and some of it again.
     assert!(
         once.bytes == 2.0 * 1000.0 * 8192.0 && (once.bytes..3.0 * once.bytes).contains(&thrice.bytes),
         "{thrice:?}"
@@ -100,7 +100,7 @@ fn what_a_call_does_is_counted_for_all_its_programs() {
 
 /// Rounds that all differ are counted without tracing most of them.
 #[test]
-fn long_loops_of_uneven_rounds_come_to_an_end() {
+fn long_loops_with_irregular_iterations_are_not_traced_completely() {
     let text = r#"module {
   tt.func public @kernel(%A: !tt.ptr<f32>, %N: i32) attributes {noinline = false} {
     %zero = arith.constant 0 : i32
@@ -130,7 +130,7 @@ fn long_loops_of_uneven_rounds_come_to_an_end() {
 
 /// A loop over programs carries no values: what each round does shows in its work alone.
 #[test]
-fn rounds_that_do_more_each_time_are_all_gone_through() {
+fn loops_with_growing_iterations_are_traced_completely() {
     let text = r#"module {
   tt.func public @kernel(%A: !tt.ptr<f32>, %N: i32) attributes {noinline = false} {
     %zero = arith.constant 0 : i32
@@ -154,7 +154,7 @@ fn rounds_that_do_more_each_time_are_all_gone_through() {
 }
 
 #[test]
-fn programs_of_all_parts_of_each_axis_are_gone_through() {
+fn sampled_programs_cover_each_axis_of_the_grid() {
     for (programs, axis) in [(4096, 64), (4096, 4096), (2048, 32), (132, 132), (3, 3), (48, 3)] {
         let all = samples(programs);
         assert!((all.iter().map(|(_, share)| share).sum::<f64>() - 1.0).abs() < 1e-9);
@@ -166,7 +166,7 @@ fn programs_of_all_parts_of_each_axis_are_gone_through() {
 }
 
 #[test]
-fn rows_that_are_read_once_are_faster() {
+fn a_single_pass_is_predicted_faster_than_three() {
     let gpu = Gpu::named("h200").unwrap();
     let time = |passes: usize| predict(&call(&[drafted(rows(passes), 16_384, 8192)]), &gpu).unwrap().milliseconds;
     let (once, thrice) = (time(1), time(3));
@@ -179,7 +179,7 @@ fn rows_that_are_read_once_are_faster() {
 }
 
 #[test]
-fn of_what_a_tuner_may_choose_the_fastest_counts_and_what_does_not_fit_is_refused() {
+fn the_fastest_configuration_is_predicted_and_oversized_ones_are_refused() {
     let gpu = Gpu::named("h200").unwrap();
     let [one, three] = [1, 3].map(|passes| drafted(rows(passes), 4096, 4096));
     let alone = predict(&call(std::slice::from_ref(&one)), &gpu).unwrap().milliseconds;
@@ -194,7 +194,7 @@ fn of_what_a_tuner_may_choose_the_fastest_counts_and_what_does_not_fit_is_refuse
 }
 
 #[test]
-fn all_programs_are_stood_for() {
+fn samples_represent_all_programs() {
     for programs in [1, 3, 5, 6, 1000] {
         let samples = samples(programs);
         assert!((samples.iter().map(|(_, share)| share).sum::<f64>() - 1.0).abs() < 1e-9);

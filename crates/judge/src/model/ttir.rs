@@ -351,7 +351,7 @@ module {
     }
 
     #[test]
-    fn types_say_what_they_hold() {
+    fn tensor_and_pointer_types_are_parsed() {
         let of = |text: &str| Type::parse(text);
         assert_eq!(
             of("tensor<64x32x!tt.ptr<bf16>>"),

@@ -1,4 +1,4 @@
-//! Mutations of what a kernel has: arguments, operators, names, annotations, sizes, types and whole statements.
+//! Mutations of existing code in a kernel: arguments, operators, names, annotations, sizes, types and whole statements.
 
 use tree_sitter::Node;
 

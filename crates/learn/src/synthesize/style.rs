@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn roles_get_names_of_their_own() {
+    fn each_role_gets_a_distinct_name() {
         for seed in 0..50 {
             let style = Style::draw(&mut Rng::new(seed));
             let mut names: Vec<&str> = style.names.values().map(String::as_str).collect();

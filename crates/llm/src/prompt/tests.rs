@@ -42,7 +42,7 @@ fn both(prompt: &Prompt) -> String {
 }
 
 #[test]
-fn prompts_are_as_reviewed() {
+fn prompts_match_the_reviewed_files() {
     let kernels = ["softmax_fwd".to_owned()];
     let templates = Templates::shipped();
     let render = |operator, context: &PromptContext<'_>| both(&templates.render(operator, context, 20_000).unwrap());
@@ -89,7 +89,7 @@ fn plenty(kernels: &[String]) -> PromptContext<'_> {
 }
 
 #[test]
-fn the_budget_is_held_and_used() {
+fn prompts_fill_the_token_budget_without_exceeding_it() {
     let kernels = ["softmax_fwd".to_owned()];
     let templates = Templates::shipped();
     let context = plenty(&kernels);
@@ -112,7 +112,7 @@ fn the_budget_is_held_and_used() {
 }
 
 #[test]
-fn what_says_least_is_left_out_first() {
+fn the_least_relevant_parts_are_dropped_first() {
     let templates = Templates::shipped();
     let context = plenty(&[]);
     let whole = templates.render(Operator::Write, &context, 1_000_000).unwrap();

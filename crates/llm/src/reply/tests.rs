@@ -38,7 +38,7 @@ fn an_edit_is_found_however_it_is_wrapped() {
         format!("<<<<<<< OLD\n```python\n{old}\n```\n=======\n```\n{new}\n```\n>>>>>>> NEW"),
         format!("<old>\n{old}\n</old>\n<new>\n{new}\n</new>"),
         format!("```old\n{old}\n```\nbecomes\n```new\n{new}\n```"),
-        // A part of a line.
+        // An edit of a part of a line.
         edit("BLOCK=64", "BLOCK=128"),
     ] {
         assert_eq!(small_step(&reply, SOURCE).as_deref(), Ok(&*expected), "{reply}");
@@ -46,14 +46,14 @@ fn an_edit_is_found_however_it_is_wrapped() {
 }
 
 #[test]
-fn all_edits_are_made_in_the_text_as_it_was() {
+fn all_edits_apply_to_the_original_text() {
     let reply = edit("    return y\n", "    return i\n") + &edit("    y = i + 1\n", "") + &edit("BLOCK=64", "BLOCK=1");
     let expected = SOURCE.replace("    y = i + 1\n", "").replace("return y\n\n", "return i\n\n").replace("=64", "=1");
     let made = small_step(&reply, SOURCE).unwrap();
     assert_eq!(made.replace("\n\n\n", "\n"), expected.replace("\n\n\n", "\n"));
-    // The whole line goes.
+    // The edit removes the whole line.
     assert_eq!(small_step(&edit("    y = i + 1", ""), SOURCE).unwrap(), SOURCE.replace("    y = i + 1\n", ""));
-    // Ends of lines stay what they are.
+    // Line ends stay as they are.
     let other = SOURCE.replace('\n', "\r\n");
     let reply = edit("    y = i + 1\n    return y", "    return i\n");
     let expected = other.replace("    y = i + 1\r\n    return y", "    return i\r\n");
@@ -61,13 +61,13 @@ fn all_edits_are_made_in_the_text_as_it_was() {
 }
 
 #[test]
-fn whole_lines_are_meant_before_parts_of_lines() {
+fn edits_match_whole_lines_before_partial_lines() {
     let made = small_step(&edit("    i = tl.arange(0, BLOCK)", "    i = tl.arange(0, 2)"), SOURCE).unwrap();
     assert!(made.contains("\n    i = tl.arange(0, 2)\n    if n:\n        i = tl.arange(0, BLOCK)\n"), "{made}");
 }
 
 #[test]
-fn what_is_wrong_with_an_edit_is_said() {
+fn errors_describe_what_is_wrong_with_an_edit() {
     let says = |reply: &str, words: &[&str]| {
         let said = small_step(reply, SOURCE).unwrap_err().to_string();
         assert!(words.iter().all(|word| said.contains(word)), "{said}");
@@ -118,7 +118,7 @@ fn a_file_is_found_in_prose() {
 }
 
 #[test]
-fn a_file_must_be_whole() {
+fn a_reply_with_a_file_must_be_complete() {
     let says = |reply: &str, names: &[&str], word: &str| {
         let said = whole_file(reply, names).unwrap_err().to_string();
         assert!(said.contains(word), "{said}");
@@ -151,7 +151,7 @@ fn long_replies_take_no_time() {
     assert!(matches!(small_step(&huge, SOURCE), Err(ReplyError::TooLong { .. })));
     assert!(matches!(whole_file(&huge, &["run"]), Err(ReplyError::TooLong { .. })));
     assert_eq!(diagnosis(&huge), None);
-    // The longest that is read, in forms that could take long.
+    // Replies of the maximum length, in forms that could take long to parse.
     for piece in
         ["```python\nx = [1,\n", "<<<<<<< OLD\na\n=======\nb\n>>>>>>> NEW\n", "<old>", "((((", "a\n```\n", "=======\n"]
     {

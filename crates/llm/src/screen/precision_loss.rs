@@ -8,7 +8,7 @@ use super::objection::ObjectionKind;
 use super::paths::power_of;
 use super::screened::Screened;
 
-/// Functions of torch that only prepare data and do not compute what a kernel is for.
+/// Functions of torch that only prepare data and do not replace the work of a kernel.
 const PREPARING: &[&str] = &[
     "Size",
     "Tensor",

@@ -27,7 +27,7 @@ fn of(added: &str) -> Vec<ObjectionKind> {
 }
 
 #[test]
-fn what_no_kernel_needs_is_named() {
+fn code_that_no_kernel_needs_is_objected_to() {
     use ObjectionKind::*;
     for (added, expected) in [
         ("import os", Outside),
@@ -135,12 +135,12 @@ fn ordinary_rewrites_are_let_pass() {
 }
 
 #[test]
-fn what_python_reads_otherwise_is_not_let_pass() {
+fn texts_that_python_reads_differently_are_refused() {
     for encoding in ["# -*- coding: utf-7 -*-", "#!python\n# vim: set fileencoding=utf_7 :"] {
         assert_eq!(screen(ORIGINAL, &format!("{encoding}\n{ORIGINAL}"))[0].kind, ObjectionKind::Dynamic, "{encoding}");
     }
     assert_eq!(screen(ORIGINAL, &format!("# -*- coding: utf-8 -*-\n{ORIGINAL}")), []);
-    // Names given from the last to the first, and without end.
+    // Names that are assigned in reverse order, and in a cycle.
     let chain: String = (0..40).map(|at| format!("a{at} = a{}\n", at + 1)).collect();
     let chained = format!("{ORIGINAL}\n{chain}a40 = torch\na0.load('x')\n");
     assert_eq!(screen(ORIGINAL, &chained)[0].kind, ObjectionKind::Outside);
@@ -148,7 +148,7 @@ fn what_python_reads_otherwise_is_not_let_pass() {
 }
 
 #[test]
-fn what_the_original_does_is_no_objection() {
+fn actions_of_the_original_are_not_objected_to() {
     let original = format!(
         "import os\n{ORIGINAL}\nCACHE = {{}}\ndef f(x):\n    CACHE[1] = os.environ.get('A')\n    return x.half()\n"
     );
@@ -170,7 +170,7 @@ fn an_objection_is_one_sentence() {
 }
 
 #[test]
-fn published_kernels_do_nothing_that_is_objected_to() {
+fn example_kernels_have_no_objections() {
     let root = std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
     let mut files = Vec::new();
     for folder in ["examples", "tests/gpu/optimize"] {
@@ -181,7 +181,7 @@ fn published_kernels_do_nothing_that_is_objected_to() {
     let texts: Vec<String> = files.iter().map(|path| std::fs::read_to_string(path).unwrap()).collect();
     for (path, text) in files.iter().zip(&texts) {
         assert_eq!(screen(text, text), [], "{}", path.display());
-        // As if somebody had written them instead of another one.
+        // Each file as a candidate for another original.
         let refusing: Vec<Objection> = screen(ORIGINAL, text).into_iter().filter(|one| one.refuses).collect();
         assert_eq!(refusing, [], "{}", path.display());
     }

@@ -38,7 +38,7 @@ fn bench(answer: Option<Result<ProviderReply, ModelError>>, whole: f64) -> Bench
 }
 
 #[test]
-fn what_it_counts_is_spent_and_what_it_does_not_is_estimated() {
+fn editor_usage_is_counted_or_else_estimated() {
     let usage = TokenUsage { input: 7, output: 2, cached: 0, estimated: false };
     for (counted, expected) in [(Some(usage), Some(9)), (None, None)] {
         let answer = ProviderReply { text: "well".to_owned(), usage: counted, ..ProviderReply::default() };
@@ -53,7 +53,7 @@ fn what_it_counts_is_spent_and_what_it_does_not_is_estimated() {
 }
 
 #[test]
-fn it_may_be_slow_or_stopped_or_say_too_much() {
+fn editor_replies_respect_time_limit_cancellation_and_size_limit() {
     let error = bench(None, 0.2).ask().unwrap_err().to_string();
     assert!(error.contains("within 0.2 s (`model.timeouts.whole`)"), "{error}");
     let mut notes = Notes { until: Some(Instant::now() + Duration::from_millis(200)), ..Notes::default() };
@@ -64,9 +64,9 @@ fn it_may_be_slow_or_stopped_or_say_too_much() {
     assert!(matches!(error, ModelError::TooLong(_)), "{error}");
 }
 
-/// What an editor says goes to terminals and reports.
+/// Errors of an editor are shown in terminals and reports.
 #[test]
-fn its_errors_are_one_plain_line_and_cost_nothing() {
+fn editor_errors_are_one_plain_line_and_cost_nothing() {
     let why = format!("no\u{1b}[31m model:\nsign {}", "in ".repeat(1000));
     let bench = bench(Some(Err(ModelError::Editor { why, is_lasting: true })), 60.0);
     let error = bench.ask().unwrap_err().to_string();
@@ -75,7 +75,7 @@ fn its_errors_are_one_plain_line_and_cost_nothing() {
 }
 
 #[test]
-fn where_there_is_no_editor_it_says_so() {
+fn the_editor_provider_fails_outside_of_an_editor() {
     let settings = ModelSettings { provider: Provider::Editor, ..ModelSettings::default() };
     let folder = tempfile::tempdir().unwrap();
     let account = Arc::new(Account::open(&settings.budget, folder.path()).unwrap());

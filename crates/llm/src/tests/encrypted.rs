@@ -7,7 +7,7 @@ use tokio_rustls::TlsAcceptor;
 
 use super::*;
 
-/// A server that speaks HTTP/2 alone, and the certificate of who signed its own.
+/// A server that only speaks HTTP/2, and the certificate of the authority that signed its own.
 fn encrypted(speech: Speech) -> (String, String) {
     let mut params = CertificateParams::default();
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -54,7 +54,7 @@ async fn answer_over(
 }
 
 #[test]
-fn whoever_signed_for_a_provider_can_be_named() {
+fn the_ca_file_setting_allows_a_private_certificate_authority() {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let speech = BOTH[0];
     let log = secrets::Log::start();

@@ -7,7 +7,7 @@ use store::Store;
 
 use super::*;
 
-/// What the store knows of today, and of yesterday where the day has just changed.
+/// The costs of today in the store, and of yesterday if the day has just changed.
 fn stored(bench: &Bench) -> Vec<(String, store::Spending)> {
     let store = Store::of_user(bench.folder.path()).unwrap();
     let now = clock::now().as_secs();
@@ -19,12 +19,12 @@ fn stored(bench: &Bench) -> Vec<(String, store::Spending)> {
         .unwrap()
 }
 
-/// What happens to a request, and what that costs.
+/// The outcome of a request, which determines its cost.
 #[derive(Clone, Copy, PartialEq)]
 enum Fate {
-    /// An error in the place of a reply, which costs nothing.
+    /// An error response, which costs nothing.
     Refused(u16),
-    /// What ends badly costs what was set aside.
+    /// A failure that costs the reserved amount.
     Lost(Loss),
     Answered,
 }
@@ -64,7 +64,7 @@ impl Fate {
             Self::Lost(Loss::Cut) => vec![stream(), piece(&speech.start(3)), piece(&speech.delta("x")), Act::Close],
             Self::Lost(Loss::Closed) => vec![Act::Close],
             Self::Lost(Loss::Endless) => speech.streamed(&[&"x".repeat(10 << 20)], 1, 1),
-            // In the end it leaves off.
+            // After some time it stops.
             Self::Lost(Loss::Dripping) => {
                 let drip = || [piece(": \n"), Act::Wait(Duration::from_millis(10))];
                 [stream()].into_iter().chain((0..50).flat_map(|_| drip())).chain([end()]).collect()
@@ -79,9 +79,9 @@ fn input(number: usize) -> u64 {
     10 + number as u64 % 7
 }
 
-/// A thousand exchanges, in both protocols and with everything that goes wrong, from several threads at a time.
+/// A thousand requests in both protocols, with every kind of failure, from several threads.
 #[test]
-fn a_thousand_exchanges_are_counted_to_the_token() {
+fn the_costs_of_a_thousand_requests_are_exact_to_the_token() {
     const EACH: usize = 500;
     for speech in BOTH {
         let server = Server::start(move |number, _| Fate::of(number).acts(speech, number));
@@ -129,12 +129,12 @@ fn a_thousand_exchanges_are_counted_to_the_token() {
 }
 
 #[test]
-fn a_budget_ends_a_run_before_it_is_passed() {
+fn a_run_ends_before_its_budget_is_exceeded() {
     let speech = BOTH[0];
     let server = Server::start(move |_, _| speech.streamed(&["ok"], 90, 10));
     let most = price::most_input(&question()) + 100;
     let budget = |run_tokens, run_dollars| ModelBudget { run_tokens, run_dollars, day_tokens: 0, day_dollars: 0.0 };
-    // Room for three replies, and then not for what a fourth may cost.
+    // The budget has room for three replies, and then not for the highest cost of a fourth.
     let settings = ModelSettings { max_tokens: 100, budget: budget(200 + most, 0.0), ..speech.settings(&server) };
     let bench = Bench::new(&settings);
     for _ in 0..3 {
@@ -153,9 +153,9 @@ fn a_budget_ends_a_run_before_it_is_passed() {
     assert_eq!(server.received().len(), 3, "nothing was sent");
 }
 
-/// Requests that are under way take room that they may give back: others wait for that.
+/// A running request reserves more than it may need, so others wait for the rest.
 #[test]
-fn what_is_set_aside_is_waited_for() {
+fn requests_wait_for_reserved_tokens_to_be_released() {
     let speech = BOTH[0];
     let server = Server::start(move |_, _| {
         let mut acts = speech.streamed(&["ok"], 1, 1);
@@ -173,7 +173,7 @@ fn what_is_set_aside_is_waited_for() {
     assert_eq!(bench.account.spent().usage.tokens(), 16);
 }
 
-/// Two processes have a store in common; here they are accounts with connections of their own.
+/// Two processes share a store; here they are accounts with separate connections.
 #[test]
 fn the_day_has_one_budget_for_all_processes() {
     let speech = BOTH[0];
@@ -196,7 +196,7 @@ fn the_day_has_one_budget_for_all_processes() {
     let spent: u64 = others.iter().map(|(_, account)| account.spent().usage.tokens()).sum();
     assert!(spent <= 1000 + most && spent > 0, "{spent}");
     assert_eq!(stored(&bench)[0].1.input + stored(&bench)[0].1.output, spent);
-    // A request that is alone gets the rest of the budget, down to the most that a request may cost.
+    // A single request gets the rest of the budget, down to the minimum cost of a request.
     while bench.ask().is_ok() {}
     let error = bench.ask().unwrap_err().to_string();
     assert!(error.contains("`model.budget.day-tokens`"), "{error}");
@@ -204,9 +204,9 @@ fn the_day_has_one_budget_for_all_processes() {
     assert!((1001..=1000 + most).contains(&(row.input + row.output)), "{row:?}");
 }
 
-/// A reservation that is never settled counts as spent: a watcher that panics takes the reply with it.
+/// A reservation that is never settled counts as spent: a panic in the observer loses the reply.
 #[test]
-fn a_panic_costs_what_was_set_aside() {
+fn a_panic_costs_the_reserved_amount() {
     struct Panics;
     impl ReplyObserver for Panics {
         fn delta(&mut self, _: &str) {

@@ -3,10 +3,10 @@
 use super::*;
 use server::answer_with;
 
-/// What a server does each time.
+/// The actions of a server on each connection.
 type Case = Box<dyn Fn() -> Vec<Act> + Send + Sync>;
 
-/// One error after which it is still asked.
+/// An error response after which the request is retried.
 fn overloaded(speech: Speech) -> Vec<Act> {
     let mut acts = vec![stream(), piece(&speech.start(3))];
     let error = json!({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}});
@@ -16,7 +16,7 @@ fn overloaded(speech: Speech) -> Vec<Act> {
 }
 
 #[test]
-fn what_passes_is_asked_again() {
+fn temporary_errors_are_retried() {
     for speech in BOTH {
         let server = Server::start(move |number, _| match number {
             0 => answer(503, "text/plain", "busy"),
@@ -29,14 +29,14 @@ fn what_passes_is_asked_again() {
         let bench = Bench::new(&ModelSettings { retries: 5, ..speech.settings(&server) });
         assert_eq!(bench.ask().unwrap().text, "ok", "{speech:?}");
         assert_eq!(server.received().len(), 6);
-        // What was answered with an error costs nothing; of what broke off nobody knows.
+        // An error response costs nothing; the cost of a broken reply is estimated.
         let spent = bench.account.spent();
         assert!(spent.requests == 4 && spent.usage.estimated, "{spent:?}");
     }
 }
 
 #[test]
-fn it_ends_after_so_many_attempts() {
+fn retries_end_at_the_configured_number() {
     let server = Server::start(|_, _| answer(500, "text/plain", "oops"));
     let bench = Bench::new(&ModelSettings { retries: 2, ..BOTH[0].settings(&server) });
     let error = bench.ask().unwrap_err().to_string();
@@ -45,7 +45,7 @@ fn it_ends_after_so_many_attempts() {
 }
 
 #[test]
-fn what_does_not_pass_is_asked_once() {
+fn permanent_errors_are_not_retried() {
     for (status, body, expected) in [
         (400, r#"{"error":{"message":"context length exceeded"}}"#, "answered 400: context length exceeded"),
         (401, "", "answered 401; is the key of"),
@@ -68,7 +68,7 @@ fn what_does_not_pass_is_asked_once() {
 }
 
 #[test]
-fn a_provider_is_left_alone_for_as_long_as_it_asks() {
+fn retry_after_headers_are_respected() {
     let speech = BOTH[1];
     let server = Server::start(move |number, _| match number {
         0 => answer_with(429, "text/plain", "retry-after: 1\r\n", "slow down"),
@@ -81,7 +81,7 @@ fn a_provider_is_left_alone_for_as_long_as_it_asks() {
     let bench = Bench::new(&speech.settings(&server));
     let start = Instant::now();
     bench.ask().unwrap();
-    // A date has whole seconds: two of them are more than one.
+    // A date has whole seconds, so the wait for a date two seconds ahead takes more than one second.
     assert!(start.elapsed() >= Duration::from_secs(2), "{:?}", start.elapsed());
     let server = Server::start(|_, _| answer_with(429, "text/plain", "retry-after: 3600\r\n", "tomorrow"));
     let start = Instant::now();
@@ -105,7 +105,7 @@ fn a_reply_that_breaks_off_is_not_asked_for_again() {
 }
 
 #[test]
-fn nonsense_is_no_reply() {
+fn invalid_responses_are_errors() {
     let html = || answer(200, "text/html; charset=utf-8", "<html>Please log in</html>");
     let stream_of = |text: &str| vec![stream(), piece(text), end()];
     for speech in BOTH {
@@ -125,7 +125,7 @@ fn nonsense_is_no_reply() {
             assert_eq!(server.received().len(), 1);
         }
     }
-    // What is not HTTP at all, or ends before it began.
+    // Data that is not HTTP, or a response that ends at once.
     for bytes in [
         &b"\x16\x03\x01 what?\r\n\r\n"[..],
         b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-length: 0\r\n\r\n",
@@ -137,7 +137,7 @@ fn nonsense_is_no_reply() {
 }
 
 #[test]
-fn a_reply_without_end_is_not_read_to_the_end() {
+fn endless_replies_are_cut_off() {
     let ten = "x".repeat(10 << 20);
     for speech in BOTH {
         let large = ten.clone();
@@ -155,7 +155,7 @@ fn a_reply_without_end_is_not_read_to_the_end() {
 }
 
 #[test]
-fn whoever_says_nothing_is_not_waited_for() {
+fn silent_providers_hit_the_time_limits() {
     let speech = BOTH[0];
     let quick = ModelTimeouts { connect: 5.0, first: 0.3, between: 0.3, whole: 0.9 };
     let hour = Duration::from_secs(3600);
@@ -190,7 +190,7 @@ fn a_machine_that_does_not_answer_is_named() {
 }
 
 #[test]
-fn whoever_stops_it_does_not_wait() {
+fn cancelled_requests_return_at_once() {
     let speech = BOTH[0];
     let hour = Duration::from_secs(3600);
     let silent = Server::start(move |_, _| vec![Act::Wait(hour)]);
@@ -204,7 +204,7 @@ fn whoever_stops_it_does_not_wait() {
         assert!(matches!(error, Err(ModelError::Cancelled)), "{error:?}");
         assert!(until.elapsed() < Duration::from_secs(1), "{:?}", until.elapsed());
     }
-    // Also while it waits for its turn.
+    // A request that waits for its turn can be cancelled, too.
     let limits = config::ModelLimits { parallel: 1, ..Default::default() };
     let bench = Bench::new(&ModelSettings { timeouts: patient, limits, ..speech.settings(&silent) });
     let stopped = AtomicBool::new(false);

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn a_reply_comes_in_pieces_with_its_end_and_its_tokens() {
+fn streamed_replies_have_text_finish_reason_and_usage() {
     for speech in BOTH {
         let server = Server::start(move |_, _| speech.streamed(&["Hello", ", wörld", "\n"], 21, 4));
         let bench = Bench::new(&speech.settings(&server));
@@ -19,7 +19,7 @@ fn a_reply_comes_in_pieces_with_its_end_and_its_tokens() {
 }
 
 #[test]
-fn a_reply_may_come_at_once_though_pieces_were_asked_for() {
+fn unstreamed_replies_to_streaming_requests_are_accepted() {
     for speech in BOTH {
         let server = Server::start(move |_, _| speech.whole("all of it", 5, 3));
         let reply = Bench::new(&speech.settings(&server)).ask().unwrap();
@@ -28,7 +28,7 @@ fn a_reply_may_come_at_once_though_pieces_were_asked_for() {
 }
 
 #[test]
-fn each_protocol_has_its_place_and_its_heads() {
+fn each_protocol_uses_its_own_path_and_headers() {
     for (provider, line, head) in [
         (Provider::Openai, "POST /v1/chat/completions", format!("authorization: bearer {KEY}")),
         (Provider::Anthropic, "POST /v1/messages", format!("x-api-key: {KEY}")),
@@ -54,7 +54,7 @@ fn each_protocol_has_its_place_and_its_heads() {
 }
 
 #[test]
-fn what_a_model_does_not_understand_is_left_out_from_then_on() {
+fn rejected_fields_are_omitted_from_later_requests() {
     let speech = Speech(Provider::Openai);
     let server = Server::start(move |_, received| {
         let refuse = |param: &str| {
@@ -77,7 +77,7 @@ fn what_a_model_does_not_understand_is_left_out_from_then_on() {
 }
 
 #[test]
-fn tokens_that_nobody_tells_are_estimated_and_marked() {
+fn missing_token_counts_are_estimated_and_marked() {
     let speech = Speech(Provider::Openai);
     let server = Server::start(move |number, _| {
         let mut events = speech.events(&["four"], 0, 0);
@@ -110,7 +110,7 @@ fn the_models_of_a_provider_are_listed() {
 }
 
 #[test]
-fn settings_that_lack_something_say_what() {
+fn incomplete_model_settings_name_the_missing_part() {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("nothing.pem");

@@ -12,7 +12,7 @@ use workload::workloads_of_comments;
 use super::super::reply::{diagnosis, small_step, whole_file};
 use super::super::screen::{Objection, screen};
 
-/// The kernels, and what is called of each.
+/// The kernels, and the function that is called of each.
 const KERNELS: [(&str, &str); 10] = [
     ("add_rms_norm", "add_rms_norm"),
     ("column_sum", "column_sum"),
@@ -27,7 +27,7 @@ const KERNELS: [(&str, &str); 10] = [
 ];
 
 #[test]
-fn replies_to_ten_kernels_make_candidates() {
+fn recorded_replies_for_ten_kernels_become_valid_candidates() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests");
     let read =
         |path: String| std::fs::read_to_string(root.join(&path)).unwrap_or_else(|error| panic!("{path}: {error}"));
@@ -47,7 +47,7 @@ fn replies_to_ten_kernels_make_candidates() {
 }
 
 #[test]
-fn what_skills_make_is_not_refused() {
+fn the_screen_accepts_all_proposals_of_skills() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/gpu/optimize");
     let mut made = 0;
     for path in std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {

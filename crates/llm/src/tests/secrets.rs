@@ -6,7 +6,7 @@ use std::sync::Mutex;
 
 use super::*;
 
-/// Whatever is logged.
+/// Everything that is logged.
 #[derive(Clone, Default)]
 pub(super) struct Log(Arc<Mutex<Vec<u8>>>);
 
@@ -22,7 +22,7 @@ impl Write for Log {
 }
 
 impl Log {
-    /// One that takes down everything from now on, of all threads: a connection has some of its own.
+    /// A subscriber that records all messages of all threads from now on; a connection has threads of its own.
     pub(super) fn start() -> Self {
         let log = Self::default();
         let writer = log.clone();
@@ -42,11 +42,11 @@ fn contents(folder: &Path) -> String {
 }
 
 #[test]
-fn the_key_gets_nowhere() {
+fn the_key_appears_in_no_error_or_log() {
     let log = Log::start();
     let mut shown = String::new();
     for speech in BOTH {
-        // A server that repeats the key wherever it can.
+        // A server that repeats the key in every part of its response.
         let server = Server::start(move |number, _| {
             let error =
                 json!({"type": "error", "error": {"type": "invalid_request_error", "message": format!("bad {KEY}")}});
@@ -80,7 +80,7 @@ fn the_key_gets_nowhere() {
     let logged = log.text();
     assert!(logged.contains("a request to a model is sent again"), "{logged}");
     shown.push_str(&logged);
-    // Not in part either.
+    // No part of the key appears either.
     let parts = (0..=KEY.len() - 8).map(|at| &KEY[at..at + 8]);
     for part in parts.filter(|part| !part.starts_with("sk-plant")) {
         assert!(!shown.contains(part), "{part} in {shown}");

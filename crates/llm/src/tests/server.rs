@@ -6,21 +6,21 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-/// What the server does with a connection.
+/// An action of the server on a connection.
 pub(super) enum Act {
     Send(Vec<u8>),
     Wait(Duration),
-    /// The same again and again, with a pause, until the other side has enough.
+    /// Sends the same bytes again and again, with a pause, until the other side closes the connection.
     Drip(Vec<u8>, Duration),
     Close,
 }
 
-/// What came.
+/// A received request.
 #[derive(Clone)]
 pub(super) struct Received {
     /// `POST /v1/messages`
     pub(super) line: String,
-    /// In lower case.
+    /// The headers in lower case.
     pub(super) head: String,
     pub(super) body: serde_json::Value,
 }
@@ -32,7 +32,7 @@ pub(super) struct Server {
 }
 
 impl Server {
-    /// `answer` is given the number of a request, from 0, and the request.
+    /// Starts a server; `answer` gets the number of a request, from 0, and the request.
     pub(super) fn start(answer: impl Fn(usize, &Received) -> Vec<Act> + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = format!("http://{}/v1", listener.local_addr().unwrap());
@@ -52,7 +52,7 @@ impl Server {
     }
 }
 
-/// Answers what comes over one connection, until either side ends it.
+/// Answers the requests on one connection, until either side closes it.
 fn serve(
     mut stream: TcpStream,
     received: &Mutex<Vec<Received>>,
@@ -102,12 +102,12 @@ fn read(reader: &mut impl BufRead) -> Option<Received> {
     Some(Received { line, head, body: serde_json::from_slice(&body).unwrap_or_default() })
 }
 
-/// A whole answer.
+/// A complete response.
 pub(super) fn answer(status: u16, kind: &str, body: &str) -> Vec<Act> {
     answer_with(status, kind, "", body)
 }
 
-/// One with more heads, each with its line end.
+/// A response with further headers, each with its line end.
 pub(super) fn answer_with(status: u16, kind: &str, heads: &str, body: &str) -> Vec<Act> {
     let length = body.len();
     vec![Act::Send(
@@ -116,12 +116,12 @@ pub(super) fn answer_with(status: u16, kind: &str, heads: &str, body: &str) -> V
     )]
 }
 
-/// The head of a stream.
+/// The head of a streamed response.
 pub(super) fn stream() -> Act {
     Act::Send(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n".to_vec())
 }
 
-/// A piece of a stream.
+/// A piece of a streamed response.
 pub(super) fn piece(text: &str) -> Act {
     Act::Send(chunk(text))
 }
@@ -130,7 +130,7 @@ pub(super) fn chunk(text: &str) -> Vec<u8> {
     format!("{:x}\r\n{text}\r\n", text.len()).into_bytes()
 }
 
-/// Its end.
+/// The end of a streamed response.
 pub(super) fn end() -> Act {
     Act::Send(b"0\r\n\r\n".to_vec())
 }

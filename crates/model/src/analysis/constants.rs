@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn arithmetic_is_pythons() {
+    fn integer_arithmetic_follows_python() {
         for (left, op, right, expected) in [
             (7, "//", 2, Some(3)),
             (-7, "//", 2, Some(-4)),

@@ -69,7 +69,7 @@ impl<'a> Definitions<'a> {
         self.of.get(name)?.iter().copied().collect()
     }
 
-    /// The expression that a name stands for, followed through further names.
+    /// The value of a name, followed through further names; any other expression itself.
     #[must_use]
     pub fn behind(&self, expr: &'a Expr) -> &'a Expr {
         let mut found = expr;

@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_stand_between_anything_but_letters() {
+    fn names_of_other_compilers_match_as_whole_words() {
         for text in ["import torch_npu", "torch.npu.empty_cache()", "log('GEMS_ASCEND ADD')", "x = tl.extract_slice(y)"]
         {
             assert!(names_other_compiler(text), "{text}");

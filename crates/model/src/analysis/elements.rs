@@ -35,7 +35,7 @@ mod tests {
     use crate::syntax::Source;
 
     #[test]
-    fn types_are_read_where_tensors_are_made() {
+    fn element_types_are_read_from_tensor_creations_and_casts() {
         let text = "
 import torch
 def run(x, dtype):

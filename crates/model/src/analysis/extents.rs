@@ -262,7 +262,7 @@ mod tests {
     use crate::syntax::Source;
 
     #[test]
-    fn rooms_are_products_of_sizes() {
+    fn element_counts_are_products_of_sizes() {
         let text = "
 import torch
 import triton
@@ -297,7 +297,7 @@ def run(x, y, count):
     }
 
     #[test]
-    fn quotients_are_those_of_products() {
+    fn exact_quotients_of_products_are_found() {
         let (m, n) = (atom("m".to_owned()), atom("n".to_owned()));
         let both = m.times(&n).unwrap();
         assert_eq!(quotient(&both, &m), Some(n.clone()));

@@ -41,7 +41,7 @@ mod tests {
     use crate::syntax::Source;
 
     #[test]
-    fn only_what_is_certainly_dead_is_left_out() {
+    fn only_certainly_dead_code_is_skipped() {
         let text = "
 import triton
 @triton.jit

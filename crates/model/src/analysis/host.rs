@@ -187,7 +187,7 @@ mod tests {
     use crate::syntax::Source;
 
     #[test]
-    fn names_have_the_values_that_are_written() {
+    fn host_names_have_their_only_assigned_value() {
         let text = "
 import triton
 SIZE = 4096

@@ -179,7 +179,7 @@ mod tests {
 
     /// Shared memory in bytes that a block can have, as `cudaDevAttrMaxSharedMemoryPerBlockOptin` reports on such GPUs.
     #[test]
-    fn a_block_has_so_much_shared_memory() {
+    fn shared_memory_limits_agree_with_cuda() {
         for (capability, bytes) in
             [(75, 65_536), (80, 166_912), (86, 101_376), (89, 101_376), (90, 232_448), (100, 232_448), (120, 101_376)]
         {
@@ -194,7 +194,7 @@ mod tests {
     /// calculator (registers of a warp in units of 256 within a quarter of 16,384; 1 KiB more shared memory from 8.0
     /// on).
     #[test]
-    fn blocks_fit_as_cuda_says() {
+    fn occupancy_agrees_with_cudas_calculator() {
         use OccupancyLimit::{Blocks, Registers, Shared, Warps};
         for (capability, warps, registers, shared, expected) in [
             // 8 warps with 32 registers reach full occupancy.

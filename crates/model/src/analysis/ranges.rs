@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn indices_lie_between_numbers() {
+    fn index_ranges_are_computed() {
         for (body, expected) in [
             ("v = i * 2 + 1", (Some(1), Some(127))),
             ("v = 63 - i", (Some(0), Some(63))),

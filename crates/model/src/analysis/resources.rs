@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_told_with_numbers() {
+    fn exceeded_resources_are_reported_with_numbers() {
         assert_eq!(lack(CompilationResult::Compiled(taken(232_448))), None);
         assert_eq!(
             lack(CompilationResult::Compiled(taken(270_336))).as_deref(),
@@ -253,14 +253,14 @@ mod tests {
     }
 
     #[test]
-    fn devices_that_nobody_knows_have_no_limits() {
+    fn unknown_devices_have_no_limits() {
         let mut unknown = resources(CompilationResult::Compiled(taken(500_000)));
         unknown.limits = None;
         assert_eq!((unknown.missing_resource(&unknown.rows[0]), unknown.occupancy(&unknown.rows[0])), (None, None));
     }
 
     #[test]
-    fn resources_are_said_in_words() {
+    fn resources_are_formatted_as_text() {
         let resources = resources(CompilationResult::Compiled(taken(49_152)));
         let CompilationResult::Compiled(taken) = &resources.rows[0].outcome else { panic!() };
         assert_eq!(taken.to_string(), "190 registers, no spills, 48 KiB shared");

@@ -47,7 +47,7 @@ fn finds(lines: &str, expected: &str) {
 }
 
 #[test]
-fn a_reduction_takes_in_what_changes_along_its_axis() {
+fn reductions_along_undefined_lanes_are_found() {
     finds("s = tl.sum(v)", "tl.sum(v) +");
     finds("s = tl.sum(v, 0)", "tl.sum(v, 0) +");
     finds("s = tl.sum(v, AXIS)", "tl.sum(v, AXIS) +");
@@ -74,7 +74,7 @@ fn a_reduction_takes_in_what_changes_along_its_axis() {
 }
 
 #[test]
-fn shapes_carry_lanes_along() {
+fn shape_operations_move_undefined_lanes() {
     finds("s = tl.sum(v[None, :], axis=1)", "tl.sum(v[None, :], axis=1) +");
     silent("s = tl.sum(v[None, :], axis=0)");
     silent("s = tl.sum(tl.expand_dims(v, 1), axis=1)");
@@ -87,7 +87,7 @@ fn shapes_carry_lanes_along() {
 }
 
 #[test]
-fn arithmetic_carries_lanes_along_and_says_where_zero_is_neutral() {
+fn arithmetic_keeps_undefined_lanes_and_whether_zero_fill_suffices() {
     for (value, neutral) in [
         ("v.to(tl.float32)", true),
         ("tl.cast(v, tl.float32)", true),
@@ -123,7 +123,7 @@ fn arithmetic_carries_lanes_along_and_says_where_zero_is_neutral() {
 }
 
 #[test]
-fn what_may_undo_undefined_lanes_is_believed() {
+fn masks_and_unknown_functions_may_undo_undefined_lanes() {
     for value in [
         "tl.where(cm, v, 0.0)",
         "v * cm",
@@ -146,7 +146,7 @@ fn what_may_undo_undefined_lanes_is_believed() {
 }
 
 #[test]
-fn masks_that_change_along_no_axis_are_no_finding() {
+fn masks_that_do_not_certainly_vary_cause_no_finding() {
     for mask in [
         "flag > 0",
         "tl.program_id(0) < m",
@@ -194,7 +194,7 @@ fn loops_and_branches_are_followed() {
 }
 
 #[test]
-fn a_running_total_that_nothing_reads_is_no_finding() {
+fn unread_running_totals_cause_no_finding() {
     let carried = "p = 0.0\nfor i in range(n):\n    o = i * BN + c\n    w = tl.load(x + o, mask=o < n)\n    tl.store(y + o, p + tl.cumsum(w, 0), mask=o < n)\n    p += tl.sum(w)\ns = 0";
     silent(carried);
     finds(&carried.replace("s = 0", "s = p"), "tl.sum(w) +");
@@ -203,7 +203,7 @@ fn a_running_total_that_nothing_reads_is_no_finding() {
 }
 
 #[test]
-fn helpers_take_anything() {
+fn helpers_that_are_never_launched_are_not_checked() {
     let source = Source::parse(
         "
 import triton
@@ -227,7 +227,7 @@ k[(1,)](x, n, 64)
 }
 
 #[test]
-fn what_the_host_promises_is_believed() {
+fn assertions_of_the_host_about_sizes_are_respected() {
     let file = |host: &str, pass: &str| {
         let text = format!(
             "
@@ -259,7 +259,7 @@ def run(x, n, block):
 }
 
 #[test]
-fn nesting_costs_no_more_than_it_may() {
+fn deeply_nested_loops_are_analysed_in_time() {
     let mut lines = String::new();
     for depth in 0..40 {
         lines.push_str(&format!("{}for i{depth} in range(n):\n", "    ".repeat(depth)));
@@ -276,7 +276,7 @@ fn nesting_costs_no_more_than_it_may() {
 }
 
 #[test]
-fn launches_and_configurations_give_values() {
+fn constexpr_values_come_from_launches_and_configurations() {
     let source = Source::parse(
         "
 import triton

@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn configurations_are_read_wherever_they_are_made() {
+    fn configurations_are_found_in_lists_comprehensions_and_functions() {
         let two = "[triton.Config({'B': 1}), triton.Config({'B': 2}, num_warps=4)]";
         let made = "[triton.Config({'B': b}, num_warps=w) for b in [16, 32] for w in (2, 4, 8)]";
         let function = format!("def f():\n    '''Doc.'''\n    # why\n    return {made}");
@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn configurations_are_told_apart() {
+    fn assignments_of_each_configuration_are_enumerated() {
         let assignments = |configs: &str| {
             let text = format!(
                 "import triton\nN = 4\n@triton.autotune(configs={configs}, key=[])\n@triton.jit\ndef k(x, A, B):\n    pass\n"
@@ -354,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn configurations_that_may_not_be_there_are_known() {
+    fn conditional_configurations_are_not_sure() {
         for (configs, expected) in [
             ("[triton.Config({'A': 1})] + [triton.Config({'A': 2})]", vec![true, true]),
             ("[triton.Config({'A': a}) for a in [1, 2]]", vec![true]),
@@ -375,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn names_and_hooks_are_read() {
+    fn name_lists_and_hooks_of_autotuners_are_read() {
         let text = "import triton\n@triton.autotune([triton.Config({}, pre_hook=h)], ['n'], reset_to_zero=names)\n\
             @triton.jit\ndef k(x, n):\n    pass\n";
         let module = Module::build(&Source::parse(text));

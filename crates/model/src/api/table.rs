@@ -163,7 +163,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_tables_are_of_the_versions_that_they_stand_for() {
+    fn each_api_table_is_embedded_with_its_version() {
         let versions: Vec<_> = Table::all().iter().map(|table| table.version).collect();
         assert_eq!(versions, Table::versions());
         assert!(versions.is_sorted());
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_there_what_is_not_and_what_is_not_described() {
+    fn lookup_distinguishes_found_absent_and_undescribed_members() {
         let table = Table::newest();
         let kind = |path: &str| match table.lookup(path) {
             Lookup::Found(member) => Some(member.kind),
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn parameters_are_those_that_a_kernel_may_give() {
+    fn api_tables_omit_internal_parameters() {
         for table in Table::all() {
             let Lookup::Found(member) = table.lookup("triton.language.load") else { panic!("no load") };
             let texts: Vec<String> = member.params.iter().cloned().map(String::from).collect();

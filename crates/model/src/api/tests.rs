@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn what_may_be_claimed_depends_on_what_is_known() {
+fn lookups_depend_on_the_certainty_of_the_version() {
     let lookup = |target: TritonTarget, path: &str| target.lookup(&format!("triton.language.{path}"));
     let of = |text: &str| TritonTarget::of(text.parse().unwrap());
     // Added in 3.4; removed in 3.9; never existed.

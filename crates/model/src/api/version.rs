@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reads_the_versions_that_builds_carry() {
+    fn versions_of_builds_are_parsed() {
         let read = |text: &str| text.parse::<Version>().map(|version| version.to_string());
         assert_eq!(read("3.6.0").as_deref(), Ok("3.6.0"));
         assert_eq!(read("3.6").as_deref(), Ok("3.6.0"));

@@ -1,13 +1,13 @@
-//! What places stand in, so that they are found again when something else moves or grows.
+//! The items that contain the places of a fact, by which the places are found again when other items move or grow.
 
 use super::{Kernel, Module, ShiftSpans};
 use crate::syntax::Span;
 
-/// The kernels and globals in which the places of a [`Fact`](super::Fact) stand, each with its span when the fact was
+/// The kernels and globals that contain the places of a [`Fact`](super::Fact), each with its span when the fact was
 /// found.
 #[derive(Debug)]
 pub struct FactAnchors {
-    /// `None` when a place stands in nothing that can be found again.
+    /// `None` when a place is in no item that can be found again.
     known: Option<Vec<(Home, Span)>>,
 }
 
@@ -17,28 +17,29 @@ enum Home {
     Own,
     /// The only kernel of this name.
     Kernel(String),
-    /// The only global of this name. Its number would not do: a global that the kernel does not name may come before it.
+    /// The only global of this name. An index would not suffice: a global that the kernel does not mention may be
+    /// inserted before it.
     Global(String),
 }
 
-/// How far what stood in some spans has moved.
+/// The distances by which the contents of some spans have moved.
 #[derive(Debug)]
 pub struct SpanMoves(Vec<(Span, isize)>);
 
 impl FactAnchors {
-    /// Of no place yet.
+    /// The anchors of a fact without places.
     #[must_use]
     pub fn new() -> Self {
         Self { known: Some(Vec::new()) }
     }
 
-    /// Of a fact that cannot be kept.
+    /// The anchors of a fact that cannot be kept.
     #[must_use]
     pub fn lost() -> Self {
         Self { known: None }
     }
 
-    /// Adds that of a place in a fact of `kernel`.
+    /// Adds the anchor of a place in a fact of `kernel`.
     pub fn add(&mut self, module: &Module, kernel: &Kernel, place: Span) {
         let Some(known) = &mut self.known else { return };
         if known.iter().any(|(_, home)| home.contains(place)) {
@@ -50,13 +51,13 @@ impl FactAnchors {
         }
     }
 
-    /// Whether all places are found again.
+    /// Whether all places can be found again.
     #[must_use]
     pub fn are_known(&self) -> bool {
         self.known.is_some()
     }
 
-    /// Whether all places stand in the kernel that the fact is of.
+    /// Whether all places are in the kernel that the fact is about.
     #[must_use]
     pub fn are_own(&self) -> bool {
         self.known.as_ref().is_some_and(|known| known.iter().all(|(home, _)| *home == Home::Own))
@@ -104,7 +105,7 @@ impl Home {
     }
 }
 
-/// The length of a span. It may begin before the file, where the kernel has moved up by more than what stands above it.
+/// The length of a span. It may begin before the file, where the kernel has moved up by more bytes than precede it.
 fn length(span: Span) -> usize {
     span.end.wrapping_sub(span.start)
 }
@@ -115,13 +116,13 @@ fn contains(span: Span, place: Span) -> bool {
     start <= length(span) && length(place) <= length(span) - start
 }
 
-/// The item of an iterator that has one only.
+/// The only item of an iterator; `None` where there are several.
 fn only<T>(mut all: impl Iterator<Item = T>) -> Option<T> {
     all.next().filter(|_| all.next().is_none())
 }
 
 impl SpanMoves {
-    /// Whether everything is where it was.
+    /// Whether nothing has moved.
     #[must_use]
     pub fn are_none(&self) -> bool {
         self.0.iter().all(|(_, by)| *by == 0)
@@ -134,7 +135,7 @@ impl SpanMoves {
     }
 }
 
-/// All by the same, as [`Fact`](super::Fact)s are moved with their kernel.
+/// Shifts all anchors by the same distance, as a [`Fact`](super::Fact) moves with its kernel.
 impl ShiftSpans for FactAnchors {
     fn shift(&mut self, by: isize) {
         self.known.iter_mut().flatten().for_each(|(_, span)| span.shift(by));
@@ -147,7 +148,7 @@ mod tests {
     use crate::syntax::Source;
 
     #[test]
-    fn what_stands_above_a_kernel_that_moves_up_is_found_again() {
+    fn anchors_above_a_kernel_that_moves_up_are_found_again() {
         let source = Source::parse("import triton\nSIZE = 100\n\n@triton.jit\ndef k(x):\n    return SIZE\n");
         let module = Module::build(&source);
         let (kernel, size) = (&module.kernels[0], module.globals[0].span);

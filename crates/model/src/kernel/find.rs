@@ -244,7 +244,7 @@ mod tests {
     use crate::syntax::{Source, Span};
 
     #[test]
-    fn the_kinds_are_those_of_the_grammar() {
+    fn all_node_kinds_exist_in_the_grammar() {
         let kinds = &*KINDS;
         let single = [kinds.decorated, kinds.class, kinds.call, kinds.subscript, kinds.arguments, kinds.import];
         assert!(single.iter().chain([&kinds.import_from]).chain(&kinds.containers).all(|&kind| kind != 0));
@@ -305,7 +305,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_walk_finds_nothing_else_in_broken_texts(from in 0..TEXT.len(), length in 0..40_usize) {
+        fn the_walk_finds_no_more_than_the_queries_in_broken_texts(from in 0..TEXT.len(), length in 0..40_usize) {
             let mut text = TEXT.to_owned();
             text.replace_range(from..(from + length).min(TEXT.len()), "");
             let source = Source::parse(text);

@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_between_two_edits_stays() {
+    fn kernels_between_two_edits_keep_their_facts() {
         let kernel = |name: &str| format!("@triton.jit\ndef {name}(x):\n    return x\n\n\n");
         let text = format!("import triton\n\n\n{}{}{}", kernel("a"), kernel("b"), kernel("c"));
         let (mut document, mut state) = opened(&text);
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_known_from_elsewhere_stays() {
+    fn recorded_launches_survive_edits() {
         let (mut document, (source, mut module)) =
             opened("import triton\n\n\n@triton.jit\ndef a(x):\n    return x\n\n\nA = 1\n");
         let launch =
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn what_launches_a_kernel_matters_to_those_that_name_it() {
+    fn changing_a_launch_drops_facts_of_kernels_that_name_the_kernel() {
         let text = "import triton\n\n\n@triton.jit\ndef a(x):\n    return b(x)\n\n\n@triton.jit\ndef b(x):\n    return x\n\n\n\
                     @triton.jit\ndef c(x):\n    return x\n\n\ndef run(x):\n    b[(1,)](x)\n";
         let (mut document, state) = opened(text);
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn a_caller_matters_to_all_that_it_reaches() {
+    fn changing_a_kernel_drops_facts_of_all_reachable_callees() {
         let text = "import triton\n\n\n@triton.jit\ndef outer(x):\n    return middle(x)\n\n\n\
                     @triton.jit\ndef middle(x):\n    return inner(x)\n\n\n@triton.jit\ndef inner(x):\n    return x\n\n\n\
                     @triton.jit\ndef other(x):\n    return x\n";
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_of_the_top_level_matters_to_those_that_reach_it() {
+    fn changing_a_global_drops_facts_of_kernels_that_reach_it() {
         let text = "import triton\n\n\nA = B\n\n\n@triton.jit\ndef a(x):\n    return x + A\n\n\n\
                     @triton.jit\ndef b(x):\n    return x + new\n\n\ndef run(x):\n    b[(C,)](x)\n\n\ndef pad():\n    pass\n";
         let after = |lines: &[u32], typed: &str| {

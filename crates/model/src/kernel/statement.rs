@@ -241,7 +241,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn statements_say_what_they_bind_and_use() {
+    fn statements_list_bound_and_used_names() {
         let text = "\
 import os, torch.nn as nn
 from .op import exp as e, log
@@ -290,7 +290,7 @@ print(x)
     }
 
     #[test]
-    fn conditions_are_what_only_truth_is_asked_of() {
+    fn names_used_only_as_conditions_are_listed_separately() {
         let text = "\
 if A and not (B or f(x)):
     def g():

@@ -200,7 +200,7 @@ mod tests {
     use super::may_only_return;
 
     #[test]
-    fn more_than_one_statement_is_seen() {
+    fn functions_with_more_than_a_return_are_detected() {
         for text in [
             "def f(x):\n    return x\n",
             "def f(\n    x,\n    y=(1, 2),\n):\n    'Says ) what.'\n\n    # why\n    return g(\n        x,\n        ')', # (\n        y,\n    )\n",

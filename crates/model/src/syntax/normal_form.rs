@@ -68,7 +68,7 @@ mod tests {
         "import a\n\n\n# one\ndef f(x):\n    y = x + 1  # two\n    if y:\n        return '# three'\n    return y\n";
 
     #[test]
-    fn comments_and_spacing_do_not_count() {
+    fn comments_and_spacing_do_not_change_the_normal_form() {
         for same in [
             TEXT.replace("# one\n", ""),
             TEXT.replace("  # two", ""),
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_else_does() {
+    fn other_edits_change_the_normal_form() {
         let others = [
             TEXT.replace("x + 1", "x + 2"),
             TEXT.replace("x + 1", "(x + 1)"),

@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn columns_count_what_the_encoding_says() {
+    fn columns_count_units_of_the_encoding() {
         let text = "aé😀z\r\nq\rr\x0cs\n";
         let lines = LineIndex::new(text);
         assert_eq!(lines.count(), 4);

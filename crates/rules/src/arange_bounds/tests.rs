@@ -4,7 +4,7 @@ use model::syntax::Source;
 
 use crate::{RuleContext, Selection, check};
 
-/// What is flagged when the kernel `k(x, n, B: tl.constexpr)` has this body, in a file that goes on like that.
+/// The findings when the kernel `k(x, n, B: tl.constexpr)` has this body, in a file with this rest.
 fn flagged(imports: &str, decorator: &str, body: &str, rest: &str) -> Vec<String> {
     let body: String = body.lines().map(|line| format!("    {line}\n")).collect();
     let text = format!("{imports}\n{decorator}\n@triton.jit\ndef k(x, n, B: tl.constexpr):\n{body}\n{rest}\n");
@@ -19,7 +19,7 @@ const TRITON: &str = "import triton\nimport triton.language as tl";
 const LAUNCH: &str = "k[(1,)](x, n, B=64)";
 
 #[test]
-fn what_the_launch_may_make_a_constant_is_none_of_its_business() {
+fn bounds_that_a_launch_may_make_constant_are_not_flagged() {
     let bound = |rest: &str| flagged(TRITON, "", "tl.arange(0, n)", rest);
     for rest in [LAUNCH, "k[(1,)](x, y.numel(), B=64)", "k[(1,)](x, B=64, n=2)"] {
         assert_eq!(bound(rest), ["n"], "{rest}");
@@ -43,7 +43,7 @@ fn what_the_launch_may_make_a_constant_is_none_of_its_business() {
 }
 
 #[test]
-fn variables_are_run_time_values_unless_something_says_otherwise() {
+fn assigned_names_are_run_time_values_unless_annotated() {
     for body in ["M = B", "M = B\nM = 2 * B", "M = B\nM += 1", "if n:\n    M = B\nelse:\n    M = 2"] {
         assert_eq!(flagged(TRITON, "", &format!("{body}\ntl.arange(0, M)"), ""), ["M"], "{body}");
     }

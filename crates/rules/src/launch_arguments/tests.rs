@@ -35,7 +35,7 @@ fn marked(decorators: &str, params: &str, arguments: &str) -> Vec<String> {
 const PARAMS: &str = "x, out, n, BLOCK: tl.constexpr";
 
 #[test]
-fn what_fits_is_silent() {
+fn correct_launches_have_no_findings() {
     for arguments in [
         "x, y, 3, 64",
         "x, y, n=3, BLOCK=64",
@@ -67,7 +67,7 @@ fn missing_arguments_are_named() {
 }
 
 #[test]
-fn arguments_too_many_and_given_twice() {
+fn extra_and_duplicate_arguments_are_flagged() {
     assert_eq!(
         launch("", PARAMS, "x, y, 3, 64, 128, 256"),
         [("128".to_owned(), "`k` takes 4 arguments, but gets 6 by position".to_owned())]
@@ -78,7 +78,7 @@ fn arguments_too_many_and_given_twice() {
     );
     assert_eq!(marked("", PARAMS, "x, y, 3, 64, grid=(1,)"), ["grid"]);
     assert_eq!(marked("", PARAMS, "x, y, 3, 64, stream=0"), ["stream"]);
-    // What `*args` holds is not known.
+    // The contents of `*args` are unknown.
     assert_eq!(marked("", PARAMS, "*args, x, n=4"), [""; 0]);
     assert_eq!(marked("", PARAMS, "x, y, *args, out=4"), ["out"]);
 }
@@ -100,14 +100,14 @@ fn unknown_keywords_are_offered_the_nearest_name() {
         let fixed = found[0].fix.as_ref().map(|fix| fix.apply(&text));
         assert_eq!(fixed, mended.map(|mended| text.replace(written, mended)), "{written}");
     }
-    // Another back end may have such an option.
+    // Another back end may have this option.
     for (written, count) in [("BLOCK=64, frobnicate=4", 0), ("BLOCK=64, FROB=4", 1), ("block=64", 1)] {
         assert_eq!(findings(&text.replace("ARGS", written), TritonTarget::newest()).len(), count, "{written}");
     }
 }
 
 #[test]
-fn the_tuner_and_heuristics_give_arguments() {
+fn arguments_from_autotuner_and_heuristics_are_respected() {
     let tune = |configs: &str| format!("@triton.autotune(configs={configs}, key=[])\n");
     let both = tune("[triton.Config({'BLOCK': 64}, num_warps=4), triton.Config({'BLOCK': 128})]");
     let one = tune("[triton.Config({'BLOCK': 64}), triton.Config({})]");
@@ -139,7 +139,7 @@ fn the_tuner_and_heuristics_give_arguments() {
 }
 
 #[test]
-fn only_a_certain_kernel_is_compared() {
+fn launches_of_uncertain_kernels_are_not_checked() {
     let host = "def run(x):\n    k[(1,)](x)\n";
     let plain = "@triton.jit\ndef k(x, y):\n    pass\n";
     let found = |text: String| findings(&format!("{HEAD}{text}"), known()).len();
@@ -168,9 +168,9 @@ fn only_a_certain_kernel_is_compared() {
     ] {
         assert_eq!(found(text.clone()), 0, "{text}");
     }
-    // Deeper than the stack.
+    // Nesting that exceeds the stack.
     let deep = format!("X = {}1{}\n", "(".repeat(20_000), ")".repeat(20_000));
     assert_eq!(found(format!("{deep}{plain}{host}")), 1);
-    // Elsewhere the name may mean something else.
+    // In other scopes the name may refer to something else.
     assert_eq!(found(format!("{plain}def other(k):\n    k = 1\n{host}class C:\n    k = 1\n")), 1);
 }

@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_kernel_calls_comes_first_and_the_budget_is_kept() {
+    fn advice_ranks_called_functions_first_and_fits_the_budget() {
         let about = |name: &str| format!("((call function: (_) @f) @here (#api? @f \"tl.{name}\"))");
         let memory = LearnedRules::new([
             rule(1, "You cannot sort.", &about("sort"), 99),
@@ -110,7 +110,7 @@ mod tests {
             memory.advice(text, target, tokens).iter().map(|rule| rule.code.as_str()).collect()
         };
         assert_eq!(codes("3.4.0", 1000), ["S004", "S002", "S003", "S001"]);
-        // What does not fit leaves room for what does.
+        // A rule that does not fit leaves room for one that does.
         let tokens = "You cannot store so.You cannot sort.".len().div_ceil(BYTES_OF_TOKEN) + 2;
         assert_eq!(codes("3.4.0", tokens), ["S004", "S001"]);
         assert_eq!(codes("3.4.0", 0), [""; 0]);

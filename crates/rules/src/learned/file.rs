@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_again() {
+    fn memory_files_round_trip() {
         let mut odd = rule("S1000");
         odd.name = "odd".to_owned();
         odd.error.message = "it's \"odd\"\tand\\ \u{1}\nwith lines".to_owned();
@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn the_file_is_made_to_be_read_by_people() {
+    fn memory_files_have_a_readable_layout() {
         let written = write(&[rule("S002")], Patterns::Beside);
         expect_test::expect![[r##"
             # What was learned from kernels that Triton refused; `warpsmith memory show CODE` shows a rule.

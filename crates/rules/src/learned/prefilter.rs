@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn arguments_are_read_where_they_are_plain() {
+    fn only_plain_predicate_arguments_are_read() {
         let words = |text: &str| arguments(text).map(|(capture, words)| (capture.to_owned(), words.join("|")));
         assert_eq!(words(" @x \"a\" \"b c\")"), Some(("x".to_owned(), "a|b c".to_owned())));
         assert_eq!(words(" @x @y)"), None);

@@ -145,7 +145,7 @@ impl Releases {
 }
 
 impl RuleState {
-    /// As files and lists have it.
+    /// The state as memory files and lists show it.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_caught_takes_the_place_of_its_name() {
+    fn placeholders_are_replaced_by_captured_text() {
         let mut caught = |name: &str| (name == "f").then(|| "tl.load".to_owned());
         assert_eq!(fill("{f} and {g} and {'a': 1} {f", &mut caught), "tl.load and {g} and {'a': 1} {f");
         assert_eq!(placeholders("{f} {not this} {g}"), ["f", "g"]);

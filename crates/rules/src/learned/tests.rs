@@ -50,7 +50,7 @@ fn target() -> TritonTarget {
     TritonTarget::of("3.6.0".parse().unwrap())
 }
 
-/// What a pattern flags in the body of a kernel.
+/// The parts of a kernel's body that a pattern flags.
 fn flagged(pattern: &str, body: &str) -> Vec<String> {
     let text = kernel(body);
     let source = Source::parse(text.as_str());
@@ -70,7 +70,7 @@ fn codes(memory: &LearnedRules, text: &str, target: TritonTarget) -> Vec<String>
 }
 
 #[test]
-fn what_is_shipped_is_sound() {
+fn shipped_rules_match_their_bad_and_not_their_good_example() {
     let rules: Vec<LearnedRule> = LearnedRules::shipped().rules().cloned().collect();
     let written = write(&rules, Patterns::Beside);
     assert_eq!(written, SHIPPED, "not in the form that `warpsmith memory export` writes");
@@ -105,7 +105,7 @@ fn a_finding_has_the_sentence_and_the_error() {
             "S002 You cannot pass `axis` to `tl.load`. Triton refuses it with TypeError: load() got an unexpected keyword argument 'axis'"
         ]
     );
-    // Under another name it is the same function.
+    // The function is recognized under another name.
     let bare = text.replace("import math", "from triton.language import load as l").replace("tl.load", "l");
     assert_eq!(codes(&memory, &bare, target()).len(), 1);
     let renamed = text.replace("language as tl", "language as t").replace("tl.", "t.");
@@ -117,7 +117,7 @@ fn a_finding_has_the_sentence_and_the_error() {
 }
 
 #[test]
-fn what_was_compiled_is_used_again_for_the_same_rules_alone() {
+fn compiled_patterns_are_reused_only_for_equal_rules() {
     let memory = LearnedRules::new([rule("S002")]);
     memory.prepare();
     let again = LearnedRules::new([rule("S002")]).reusing(&memory);
@@ -155,7 +155,7 @@ fn rules_are_shown_where_they_were_proven() {
 }
 
 #[test]
-fn many_patterns_find_what_each_finds_alone() {
+fn a_combined_query_finds_the_same_as_single_patterns() {
     let patterns = [
         AXIS.to_owned(),
         "(call function: (attribute) @here (#unknown-member? @here))".to_owned(),
@@ -191,7 +191,7 @@ fn many_patterns_find_what_each_finds_alone() {
 }
 
 #[test]
-fn nothing_is_said_of_what_may_not_be_compiled() {
+fn code_that_may_not_be_compiled_is_not_flagged() {
     let call = "tl.load(x, axis=0)";
     for (shape, is_said) in [
         ("CALL", true),
@@ -384,7 +384,7 @@ fn predicates_hold_where_that_is_certain() {
     ];
     for (shape, predicate, holding, others) in rows {
         let (head, rest) = shape.split_at(shape.rfind("@here").unwrap() + "@here".len());
-        // The predicates of a pattern are inside of its parentheses.
+        // The predicates of a pattern are inside its parentheses.
         let pattern = format!("({head}\n{rest} {predicate})");
         for body in *holding {
             assert!(!flagged(&pattern, body).is_empty(), "{predicate} in {body}");

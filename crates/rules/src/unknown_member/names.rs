@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_recommended_exists_in_every_version() {
+    fn recommended_members_exist_in_every_version() {
         for (name, instead) in INSTEAD {
             let found = TritonTarget::versions_with(&format!("triton.language.{name}"));
             assert!(found.is_empty(), "{name} is in {found:?}");

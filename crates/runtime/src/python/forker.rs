@@ -354,7 +354,7 @@ impl Shared {
 
     fn kill(&self, id: u64) {
         if self.is_left() {
-            return; // with all others, soon
+            return; // The child ends with all others, soon.
         }
         // If the forker is gone, it has ended the child already.
         let _ = write_frame(&mut &*lock(&self.control), &ForkerRequest::Kill { id });
@@ -424,13 +424,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_is_left_among_temporary_files() {
+    fn inductor_caches_below_the_cache_folder() {
         let folder = cache_folder().join("inductor").into_os_string();
         assert!(variables(&ComputeDevice::Devices).contains(&("TORCHINDUCTOR_CACHE_DIR".into(), folder)));
     }
 
     #[test]
-    fn a_device_by_its_file_is_named_whatever_its_number() {
+    fn a_device_with_a_file_is_selected_by_uuid_and_node() {
         let variables = variables(&ComputeDevice::Node { uuid: "GPU-abc".to_owned(), node: 3 });
         assert!(variables.contains(&("CUDA_VISIBLE_DEVICES".into(), "GPU-abc".into())));
         assert!(variables.contains(&(NODE_ENV.into(), "3".into())));

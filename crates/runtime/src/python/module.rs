@@ -99,7 +99,7 @@ mod tests {
     use super::keep;
 
     #[test]
-    fn those_that_start_together_do_not_disturb_each_other() {
+    fn concurrent_starts_unpack_the_worker_once() {
         let folder = tempfile::tempdir().unwrap();
         let (path, bytes) = (folder.path().join("worker/module.so"), vec![7; 1 << 20]);
         std::thread::scope(|scope| {

@@ -35,7 +35,7 @@ pub(super) fn end_marked(mark: &str) {
         for number in process_tree::all() {
             let environment = std::fs::read(format!("/proc/{number}/environ")).unwrap_or_default();
             if environment.split(|byte| *byte == 0).any(|entry| entry == variable.as_bytes()) {
-                tracing::debug!(number, "a process that was left behind is ended");
+                tracing::debug!(number, "an orphaned process is ended");
                 // SAFETY: no pointers.
                 unsafe { libc::kill(number, libc::SIGKILL) };
             }
@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_has_the_mark_is_ended_and_nothing_else() {
+    fn only_processes_with_the_mark_are_killed() {
         let (ours, other) = (mark(), mark());
         assert_ne!(ours, other);
         let sleeps = |mark: &str| Command::new("sleep").arg("60").env(MARK_ENV, mark).spawn().unwrap();

@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn the_question_names_who_gets_what_and_where_the_key_comes_from() {
+    fn the_consent_question_names_recipient_contents_and_key_source() {
         let mut request = request();
         request.settings.model.key_command = vec!["pass".to_owned(), "show".to_owned()];
         let asked = question(&request, &request.settings.model);
@@ -128,7 +128,7 @@ mod tests {
 
     /// A repository's own settings may name another provider or source of the key than the user has agreed to.
     #[test]
-    fn whatever_changes_who_gets_what_is_asked_anew() {
+    fn consent_is_asked_again_when_recipient_or_contents_change() {
         let first = request();
         let was = key(&first, &first.settings.model);
         let changes: [fn(&mut ModelSettings); 6] = [

@@ -92,7 +92,7 @@ mod tests {
                         tl.store(x + offs, n, mask=offs < n)\n\ndef f(x):\n    n = x.numel()\n    k[(1,)](x, n, BLOCK=16)\n";
 
     #[test]
-    fn other_names_comments_and_layout_are_no_other_candidate() {
+    fn candidates_that_differ_in_local_names_or_layout_are_duplicates() {
         for same in [
             TEXT.replace("offs", "offsets"),
             TEXT.replace("pid", "program"),
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_else_is() {
+    fn candidates_with_any_other_difference_are_distinct() {
         for other in [
             TEXT.replace("BLOCK=16", "BLOCK=32"),
             TEXT.replace("BLOCK", "SIZE"),

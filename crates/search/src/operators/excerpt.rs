@@ -296,13 +296,13 @@ if __name__ == "__main__":
     }
 
     #[test]
-    fn what_is_not_changed_comes_back_as_it_was() {
+    fn splicing_an_unchanged_excerpt_restores_the_file() {
         let excerpt = excerpt(Sent::Kernel);
         assert_eq!(excerpt.splice(FILE, &excerpt.text), FILE);
     }
 
     #[test]
-    fn what_is_changed_new_or_gone_comes_back_in_its_place() {
+    fn splicing_places_changed_new_and_removed_statements() {
         let excerpt = excerpt(Sent::Kernel);
         let made = "import math\nimport triton\nimport triton.language as tl\n\n@triton.jit\ndef helper(x):\n    return x\n\n\
                     @triton.jit\ndef add(x, n, BLOCK: tl.constexpr):\n    tl.store(x, helper(4))\n\n\
@@ -342,7 +342,7 @@ if __name__ == "__main__":
 
     /// A candidate may name other parts of the user's file; they are not shown because of that.
     #[test]
-    fn a_model_does_not_decide_what_it_is_shown() {
+    fn a_candidate_that_names_hidden_code_does_not_reveal_it() {
         let excerpt = excerpt(Sent::Kernel);
         let hidden = Hidden::of(FILE, &excerpt);
         for naming in ["    PLACE = SECRET_PLACE\n    return x", "    upload(x)\n    return x"] {
@@ -361,7 +361,7 @@ if __name__ == "__main__":
     }
 
     #[test]
-    fn what_the_rest_of_the_file_has_is_not_there_twice() {
+    fn splicing_does_not_duplicate_imports_and_reports_clashes() {
         let excerpt = excerpt(Sent::Kernel);
         let made = format!("import os\n{}", excerpt.text);
         assert_eq!(excerpt.splice(FILE, &made), FILE);

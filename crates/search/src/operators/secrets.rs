@@ -74,12 +74,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_shapes_can_be_read() {
+    fn all_secret_patterns_compile() {
         assert_eq!(SHAPES.len(), 11);
     }
 
     #[test]
-    fn secrets_are_seen_and_told_by_their_lines_alone() {
+    fn secrets_are_found_and_named_by_line_only() {
         let long = "0123456789abcdefghijABCDEFGHIJ0123456789";
         for (line, name) in [
             (format!("key = 'sk-{long}'"), "a key of a language model's provider"),
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn kernels_have_none() {
+    fn example_kernels_contain_no_secrets() {
         let mut seen = 0;
         for folder in ["examples", "tests/gpu/optimize"] {
             for entry in std::fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(folder)).unwrap() {
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn what_git_leaves_out_is_left_out() {
+    fn files_that_git_ignores_are_detected() {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().canonicalize().unwrap();
         for inside in [".git", "private/deep", "open/part"] {
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn folders_are_not_told() {
+    fn folders_are_removed_from_messages() {
         let text = "  File \"/a/b.c/lib-64/triton/jit.py\", line 3\n  a / b, x//y, 3/4";
         let expected = "  File \"jit.py\", line 3\n  a / b, x//y, 3/4";
         assert_eq!(without_folders(text), expected);

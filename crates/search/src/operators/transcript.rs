@@ -66,7 +66,7 @@ impl Transcript {
             options.create_new(true).open(path)
         };
         let file = (is_wanted && !run.is_empty()).then(open).and_then(|opened| {
-            opened.inspect_err(|error| tracing::warn!(%error, "what models are asked is not written down")).ok()
+            opened.inspect_err(|error| tracing::warn!(%error, "the transcript of models cannot be written")).ok()
         });
         Self { file: Mutex::new(file) }
     }
@@ -100,7 +100,7 @@ impl Transcript {
             open.write_all(&line)
         });
         if let Err(error) = written {
-            tracing::warn!(%error, "what models are asked is no longer written down");
+            tracing::warn!(%error, "the transcript of models can no longer be written");
             *file = None;
         }
     }

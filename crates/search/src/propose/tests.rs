@@ -99,7 +99,7 @@ fn run(seed: u64, count: usize, beside: usize) -> (Vec<f64>, Vec<String>) {
 }
 
 #[test]
-fn the_best_of_a_smooth_landscape_is_found_and_nothing_is_tried_twice() {
+fn the_optimum_of_a_smooth_landscape_is_found_without_repetitions() {
     for beside in [1, 16] {
         let mut after = Vec::new();
         for seed in 0..9 {
@@ -120,7 +120,7 @@ fn equal_seeds_give_equal_searches() {
 }
 
 #[test]
-fn several_kernels_are_turned_under_names_of_their_own() {
+fn proposals_for_several_kernels_name_their_kernel() {
     let text =
         TEXT.replace("def run():\n", "@triton.jit\ndef l(B: tl.constexpr):\n    pass\ndef run():\n    l[(1,)](B=32)\n");
     let setting = Setting::new(&text, &["k", "l"]);
@@ -147,7 +147,7 @@ fn a_file_without_numbers_is_not_searched() {
 /// A kernel that another file launches, too, may be compiled with other options but must keep its behaviour; its
 /// own launch may be changed.
 #[test]
-fn a_kernel_that_others_use_keeps_what_it_promises() {
+fn a_kernel_with_other_users_keeps_its_contract() {
     let kinds = |shared: &[&str]| -> Vec<String> {
         let mut setting = Setting::new(ROWS, &["k"]);
         setting.shared = shared.iter().map(|&name| (name.to_owned(), "bench.py".to_owned())).collect();
@@ -174,7 +174,7 @@ fn a_kernel_that_others_use_keeps_what_it_promises() {
 }
 
 #[test]
-fn what_has_taken_the_place_of_two_kernels_is_turned_instead_of_them() {
+fn a_fused_kernel_gets_proposals_in_place_of_its_parts() {
     let head = "import torch\nimport triton\nimport triton.language as tl\n";
     let kernel = |name: &str, value: &str| {
         format!(
@@ -199,9 +199,9 @@ fn what_has_taken_the_place_of_two_kernels_is_turned_instead_of_them() {
     assert!(after.iter().all(|kind| kind.starts_with("first_second_fused: ")), "{after:?}");
 }
 
-/// Changes that bring little are tried after the others, not in their place.
+/// Changes of the cache hints are tried after the others, not in their place.
 #[test]
-fn hints_to_the_caches_wait_for_the_rest() {
+fn cache_hints_are_tried_after_other_changes() {
     let text = TEXT.replace("        pass\n", "        tl.store(C + i, tl.load(B + i))\n");
     let setting = Setting::new(&text, &["k"]);
     let mut search = SearchState::new(setting.field(), 1, false).unwrap();
@@ -235,7 +235,7 @@ fn the_fastest_is_polished_however_many_small_steps_it_has_made() {
 }
 
 #[test]
-fn of_one_machine_code_one_is_polished() {
+fn only_one_of_several_twins_is_polished() {
     let setting = Setting::that_polishes();
     let mut search = SearchState::new(setting.field(), 1, false).unwrap();
     let first = first_is_right(&mut search);
@@ -250,7 +250,7 @@ fn of_one_machine_code_one_is_polished() {
 /// A structure that was three percent slower had one more number to change, but only the fastest candidate was
 /// polished to the end.
 #[test]
-fn what_is_built_otherwise_is_polished_beside_the_fastest() {
+fn the_best_of_another_structure_is_polished_too() {
     let setting = Setting::that_polishes();
     let mut search = SearchState::new(setting.field(), 1, false).unwrap();
     let built = |search: &mut SearchState<'_>, numbers: &str, ways: &[&str], speed: f64| {
@@ -281,7 +281,7 @@ fn what_is_built_otherwise_is_polished_beside_the_fastest() {
 /// A persistent loop was tried with the tiles of the file, where it brought nothing, and never with those of the
 /// fastest candidate.
 #[test]
-fn the_fastest_is_built_in_all_ways_once() {
+fn each_large_step_is_tried_once_from_the_fastest() {
     let mut setting = Setting::new(ROWS, &["k"]);
     (setting.settings.polish, setting.settings.polish_large) = (1.0, 1.0);
     let mut search = SearchState::new(setting.field(), 1, false).unwrap();
@@ -324,7 +324,7 @@ fn the_fastest_is_built_in_all_ways_once() {
 
 /// From `num_stages` = 4 only 2 was tried, which was worse; 3 was the best of all.
 #[test]
-fn no_number_is_stepped_over_where_the_fastest_is_polished() {
+fn polishing_changes_numbers_by_single_steps() {
     let setting = Setting::that_polishes();
     let mut search = SearchState::new(setting.field(), 1, false).unwrap();
     let first = first_is_right(&mut search);
@@ -352,7 +352,7 @@ fn no_number_is_stepped_over_where_the_fastest_is_polished() {
 
 /// Cache hints were estimated like structures of which nothing is known, so twenty were tried before any number.
 #[test]
-fn what_brings_little_is_hoped_for_as_what_it_was_made_of() {
+fn low_gain_changes_are_estimated_like_their_base() {
     let text = TEXT.replace("        pass\n", "        tl.store(C + i, tl.load(B + i))\n");
     let setting = Setting::new(&text, &["k"]);
     let mut search = SearchState::new(setting.field(), 1, false).unwrap();
@@ -370,7 +370,7 @@ fn what_brings_little_is_hoped_for_as_what_it_was_made_of() {
 /// A new structure with slow numbers is tried with those of the fastest candidate, once for each candidate that is
 /// much faster.
 #[test]
-fn another_structure_gets_the_numbers_of_the_fastest() {
+fn a_new_structure_is_tried_with_the_fastest_numbers() {
     let setting = Setting::new(TEXT, &["k"]);
     let mut search = SearchState::new(setting.field(), 1, false).unwrap();
     let changed = |search: &mut SearchState<'_>, from: &str, to: &str, change: Change, fate: CandidateResult| {
@@ -395,7 +395,7 @@ fn another_structure_gets_the_numbers_of_the_fastest() {
 
 /// With many GPUs, more candidates are judged at once than the original alone gives.
 #[test]
-fn places_that_would_stay_empty_go_on_from_what_is_being_judged() {
+fn idle_places_get_steps_from_pending_candidates() {
     let text = TEXT.replace("    for i in range(B):\n        pass\n", "    pass\n");
     let setting = Setting::new(&text, &["k"]);
     let mut search = SearchState::new(setting.field(), 1, false).unwrap();
@@ -419,7 +419,7 @@ fn places_that_would_stay_empty_go_on_from_what_is_being_judged() {
 /// Each proposal once rebuilt all changes of the fastest candidate that were tried already; at the thousandth this
 /// took a tenth of a second, for which four GPUs waited.
 #[test]
-fn what_was_tried_is_not_built_again() {
+fn tried_changes_are_not_applied_again() {
     let setting = Setting::new(TEXT, &["k"]);
     let mut search = SearchState::new(setting.field(), 1, false).unwrap();
     let mut count = 0;

@@ -77,7 +77,7 @@ impl Detail {
     }
 }
 
-/// A diff cut to the greatest length, with a last line that says so.
+/// A diff, cut to the maximum length with a note in the last line.
 fn shown(mut diff: String) -> String {
     if diff.len() > SHOWN {
         let end = diff[..diff.floor_char_boundary(SHOWN)].rfind('\n').map_or(0, |at| at + 1);

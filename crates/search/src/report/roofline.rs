@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn kernels_stand_under_the_roof_where_their_rates_say() {
+    fn kernels_are_drawn_at_their_rates_in_the_roofline() {
         let counted = Some((does(2e8, 1e8, 6e13), does(1e8, 1e8, 6e13)));
         let call = CallSpeedup {
             call: "f(x<1>)".to_owned(),
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn at_the_memorys_rate_a_kernel_lies_on_the_roof() {
+    fn a_kernel_at_the_memory_rate_is_drawn_on_the_roof() {
         let roof = does(1.0, 1.0, 6e13);
         let axes = Axes::of(&[(0.5, 2e12)], &[roof]);
         let (on, bend) = (axes.place((0.5, 2e12)), axes.place((15.0, 6e13)));

@@ -140,7 +140,7 @@ fn the_page_has_everything_in_it_and_escapes_what_it_shows() {
 }
 
 #[test]
-fn a_report_says_where_in_a_pool_each_was_judged_and_what_took_long() {
+fn a_report_shows_pool_machines_and_stage_times() {
     let mut entries = entries();
     for (at, number) in [(5, "0"), (6, "1"), (7, "0")] {
         let JournalEntry::Judged(came) = &mut entries[at] else { panic!() };

@@ -32,7 +32,7 @@ fn thresholds_lie_in_the_middle_at_powers_of_two() {
 }
 
 #[test]
-fn the_best_of_each_side_makes_a_pair() {
+fn the_fastest_candidates_of_both_sides_make_a_pair() {
     let sizes: [&[i64]; 2] = [&[9, 9, 9], &[256, 512, 65536]];
     let all = known(&[&[1.0, 1.0, 1.0], &[2.0, 2.0, 0.5], &[0.5, 0.6, 3.0], &[1.2, 1.2, 1.2]]);
     let found = pairs(&all, &[], &[1.0; 3], &sizes);
@@ -47,7 +47,7 @@ fn the_best_of_each_side_makes_a_pair() {
 }
 
 #[test]
-fn what_is_hardly_faster_than_one_that_is_slower_nowhere_is_no_pair() {
+fn a_pair_needs_a_clear_gain_over_single_candidates() {
     let sizes: [&[i64]; 1] = [&[256, 65536]];
     let count = |ratios: &[&[f64]], choices: &[&[f64]], counts: &[f64]| {
         pairs(&known(ratios), &known(choices), counts, &sizes).len()
@@ -95,7 +95,7 @@ fn add(search: &mut SearchState<'_>, to: i64, calls: CallMeasurements) {
 }
 
 #[test]
-fn a_choice_is_made_once_of_what_was_measured() {
+fn a_choice_between_measured_candidates_is_proposed_once() {
     let (kernels, settings, shared) = (["k".to_owned()], SearchSettings::default(), BTreeMap::new());
     let calls = [call(100), call(5000)];
     let field = |calls| SearchSpace {

@@ -23,7 +23,7 @@ fn rewards_are_those_of_the_paper() {
 }
 
 #[test]
-fn the_root_begins_anew_and_others_take_small_steps_until_they_are_spent() {
+fn the_root_takes_large_steps_and_other_nodes_small_ones_until_spent() {
     let (mut tree, mut chance) = (tree(), Rng::new(1));
     assert_eq!(tree.select(Proposer::Skills, &mut chance), Some((ROOT, StepSize::Large)));
     let first = add(&mut tree, ROOT, StepSize::Large, CandidateResult::Right(1.0));
@@ -38,7 +38,7 @@ fn the_root_begins_anew_and_others_take_small_steps_until_they_are_spent() {
 }
 
 #[test]
-fn the_selected_node_is_the_first_that_is_better_expanded_than_its_best_child() {
+fn selection_stops_where_expanding_scores_above_the_best_child() {
     let (mut tree, mut chance) = (tree(), Rng::new(1));
     let good = add(&mut tree, ROOT, StepSize::Large, CandidateResult::Right(8.0));
     let wrong = add(&mut tree, ROOT, StepSize::Large, CandidateResult::Wrong);
@@ -51,7 +51,7 @@ fn the_selected_node_is_the_first_that_is_better_expanded_than_its_best_child() 
         (tree.expansion(ROOT, Proposer::Skills).unwrap() - (value + 0.3 * (2.0_f64.ln() / 4.0).sqrt())).abs() < 1e-12
     );
     assert_eq!(tree.select(Proposer::Skills, &mut chance).unwrap().0, good, "which has no child: it is expanded");
-    // Its children are worse and lower its mean, so another beginning is worth more once the other node is spent.
+    // Its children are worse and lower its mean, so another beginning is better once the other node is spent.
     for _ in 0..6 {
         add(&mut tree, good, StepSize::Small, CandidateResult::Wrong);
     }
@@ -62,7 +62,7 @@ fn the_selected_node_is_the_first_that_is_better_expanded_than_its_best_child() 
 }
 
 #[test]
-fn who_chooses_beside_others_chooses_elsewhere() {
+fn parallel_selections_spread_over_the_tree() {
     let (mut tree, mut chance) = (tree(), Rng::new(4));
     let nodes: Vec<CandidateId> =
         (0..4).map(|_| add(&mut tree, ROOT, StepSize::Large, CandidateResult::Right(1.0))).collect();
@@ -78,7 +78,7 @@ fn who_chooses_beside_others_chooses_elsewhere() {
 }
 
 #[test]
-fn what_is_being_judged_is_gone_on_from_once_and_what_was_made_of_it_falls_with_it() {
+fn pending_nodes_allow_few_steps_and_take_their_descendants_along() {
     let mut tree = tree();
     let (first, other) = (tree.begin(ROOT, StepSize::Large), tree.begin(ROOT, StepSize::Large));
     assert_eq!(tree.open_ahead(), [first, other]);
@@ -90,7 +90,7 @@ fn what_is_being_judged_is_gone_on_from_once_and_what_was_made_of_it_falls_with_
     assert_eq!(tree.open_ahead(), [other, small[1]], "its parent is known by now");
     tree.forget(small[1]);
     assert!(tree.pending_descendants(first).is_empty());
-    // A candidate that could not be judged tells nothing about itself or its children.
+    // A candidate that could not be judged gives no information about itself or its children.
     let right = tree.begin(other, StepSize::Small);
     tree.finish(right, CandidateResult::Right(2.0));
     let open = tree.begin(other, StepSize::Small);
@@ -103,7 +103,7 @@ fn what_is_being_judged_is_gone_on_from_once_and_what_was_made_of_it_falls_with_
 }
 
 #[test]
-fn what_is_forgotten_leaves_nothing_and_what_is_spent_is_left() {
+fn forgotten_nodes_leave_no_trace_and_spent_ones_are_skipped() {
     let (mut tree, mut chance) = (tree(), Rng::new(1));
     let first = add(&mut tree, ROOT, StepSize::Large, CandidateResult::Right(1.0));
     let before = tree.value(ROOT);
@@ -124,7 +124,7 @@ fn what_is_forgotten_leaves_nothing_and_what_is_spent_is_left() {
 }
 
 #[test]
-fn models_are_never_out_of_ideas_and_the_place_that_they_think_of_is_taken() {
+fn models_may_step_from_spent_nodes_and_their_requests_are_pending() {
     let (mut tree, mut chance) = (tree(), Rng::new(1));
     let first = add(&mut tree, ROOT, StepSize::Large, CandidateResult::Right(1.0));
     for (at, step) in [(ROOT, StepSize::Large), (first, StepSize::Small), (first, StepSize::Large)] {

@@ -13,28 +13,28 @@ use crate::subject::Subject;
 use crate::words::fresh;
 use crate::written::{grid_of, is_settled, is_steady, is_used_once, word_count};
 
-/// What a grid says.
+/// A grid whose axes are counted in tiles.
 pub(super) struct TiledGrid {
-    /// The tiles that each axis is counted by.
+    /// The tiles in which each axis is counted.
     pub(super) axes: Vec<Tiles>,
     pub(super) edits: Vec<Edit>,
-    /// How often each tile stands there by the name that the host has for it.
+    /// How often the grid mentions each tile by the host's name for it.
     pub(super) named: Vec<usize>,
 }
 
-/// How a grid names tiles.
+/// A reader of the tiles that a grid mentions.
 struct Reader<'a> {
     tiles: &'a [LaunchNumber<'a>],
     tied: Vec<Tied>,
-    /// What the parameter of the grid is called, if it is a function.
+    /// The name of the grid function's parameter, if the grid is a function.
     meta: Option<&'a str>,
 }
 
-/// A number in the grid that is to be another expression.
+/// A number in the grid that is to be replaced by an expression.
 struct GridNumber {
     tile: usize,
     span: Span,
-    /// ` - 1` where one less stands there.
+    /// ` - 1` where the grid has the tile size minus one.
     less: &'static str,
     is_named: bool,
 }
@@ -47,7 +47,7 @@ impl TiledGrid {
         tiles: &[LaunchNumber<'_>],
     ) -> Option<Self> {
         let (module, text) = (&subject.candidate.module, subject.candidate.text.as_str());
-        // Without tiles nothing changes there.
+        // Without tiles the grid stays as it is.
         if tiles.is_empty() {
             return Some(Self { axes: Vec::new(), edits: Vec::new(), named: Vec::new() });
         }
@@ -84,13 +84,13 @@ impl TiledGrid {
         Some(Self { axes, edits, named })
     }
 
-    /// The tiles that programs are counted by.
+    /// All tiles in which programs are counted.
     pub(super) fn of_grid(&self) -> Tiles {
         self.axes.iter().fold(0, |all, axis| all | axis)
     }
 }
 
-/// Whether a grid says the same when the kernel is launched.
+/// Whether a grid has the same value at the launch as at the place where it is written.
 fn is_late(text: &str, host: &HostFunction, launch: &Launch, grid: &Expr) -> bool {
     let Some(name) = launch.grid.as_name() else { return true };
     let words = text.get(host.span.start..host.span.end).map(|text| word_count(text, name));
@@ -101,7 +101,7 @@ fn is_late(text: &str, host: &HostFunction, launch: &Launch, grid: &Expr) -> boo
 }
 
 impl Reader<'_> {
-    /// Notes the numbers of tiles in a part of the grid; `None` where one of them does not count tiles.
+    /// Collects the tile sizes in a part of the grid; `None` where one of them does not count tiles.
     fn places(&self, expr: &Expr, found: &mut Vec<GridNumber>) -> Option<()> {
         if self.place(expr).is_some() {
             return None;
@@ -131,7 +131,7 @@ impl Reader<'_> {
         }
     }
 
-    /// `n` of `(n + 63) // 64` or `(n + B - 1) // B`, and all places there.
+    /// The `n` of `(n + 63) // 64` or `(n + B - 1) // B`, and all places of the tile size in it.
     fn rounded<'e>(&self, sum: &'e Expr, by: GridNumber) -> Option<(&'e Expr, Vec<GridNumber>)> {
         let ExprKind::Binary { op, left, right } = &sum.kind else { return None };
         let is_same = |place: &GridNumber| place.tile == by.tile;
@@ -151,7 +151,7 @@ impl Reader<'_> {
         Some((of, vec![more, by]))
     }
 
-    /// Which tile an expression is, if any.
+    /// The tile whose size an expression is, if any.
     fn place(&self, expr: &Expr) -> Option<GridNumber> {
         let named = |tile: &LaunchNumber<'_>| tile.bound.is_some() && tile.bound == expr.as_name();
         if let Some(tile) = self.tiles.iter().position(named) {
@@ -167,7 +167,7 @@ impl Reader<'_> {
         self.tiles.iter().position(|tile| is_meta && tile.name == name).map(of)
     }
 
-    /// `meta["B"]`; `None` where that stands there already.
+    /// The text `meta["B"]`; `None` where the grid has that already.
     fn written(&self, place: &GridNumber, meta: &str) -> Option<String> {
         let is_number = place.is_named
             || self.tied[place.tile].whole.contains(&place.span)

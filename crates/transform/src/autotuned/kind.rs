@@ -1,32 +1,32 @@
 //! How the expressions of a kernel depend on the tiles that are tuned.
 
-/// Some of the tiles, a bit for each.
+/// A set of tiles, one bit for each.
 pub(super) type Tiles = u32;
 
-/// What depends on elements: a value, an address, a mask.
+/// A value that depends on the element: data, an address, a mask.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct At {
-    /// The tiles whose first element is a part of it, as in `pid * B`.
+    /// The tiles whose first element is a summand of the value, as in `pid * B`.
     pub(super) starts: Tiles,
-    /// The tiles whose lanes are, as in `arange(0, B)`.
+    /// The tiles whose lanes are a summand, as in `arange(0, B)`.
     pub(super) lanes: Tiles,
-    /// Those of the lanes that may lie beyond the size.
+    /// The lanes among these that may be beyond the size.
     pub(super) free: Tiles,
-    /// The pointers that it is made of, a bit for each parameter.
+    /// The pointers that the value is computed from, one bit for each parameter.
     pub(super) roots: u64,
-    /// Whether something loaded is a part of it.
+    /// Whether the value depends on loaded data.
     pub(super) is_data: bool,
 }
 
-/// What an expression is.
+/// The kind of an expression.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Kind {
-    /// The same for all tiles and elements.
+    /// The value is the same for all tiles and elements.
     Constant,
     At(At),
-    /// How many tiles there are of one size, or of several together.
+    /// The number of tiles along one size, or the product of several such numbers.
     Count(Option<usize>),
-    /// The number of a tile: times one of these it is where that begins.
+    /// The index of a tile: multiplied with one of these tile sizes, it is the offset of the tile's first element.
     Index(Tiles),
 }
 
@@ -41,14 +41,15 @@ impl At {
         }
     }
 
-    /// Whether it is the same however the elements are divided into tiles: `of_grid` are those that programs are counted by.
+    /// Whether the value is the same however the elements are divided into tiles; `of_grid` are the tiles in which
+    /// programs are counted.
     pub(super) fn is_whole(self, of_grid: Tiles) -> bool {
         self.starts & !self.lanes == 0 && self.lanes & of_grid & !self.starts == 0
     }
 }
 
 impl Kind {
-    /// What is computed of two; `None` where the number of a tile would be taken for something else.
+    /// The kind of a value computed from two others; `None` where a tile index would get another meaning.
     pub(super) fn and(self, other: Self) -> Option<Self> {
         Some(match (self, other) {
             (Self::Constant, Self::Constant) => Self::Constant,
@@ -64,7 +65,7 @@ impl Kind {
         })
     }
 
-    /// What depends on no number of a tile.
+    /// The element that the value depends on; `None` where it depends on a tile index.
     pub(super) fn at(self) -> Option<At> {
         match self {
             Self::Constant => Some(At::default()),

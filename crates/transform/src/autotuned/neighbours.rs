@@ -3,17 +3,17 @@
 use super::kind::Tiles;
 use super::numbers::LaunchNumbers;
 
-/// So many are written at most.
+/// The maximum number of configurations.
 const MOST: usize = 6;
-/// What Triton takes where a launch says nothing.
+/// Triton's default where a launch does not set `num_warps`.
 const WARPS: i64 = 4;
-/// How many warps Triton takes.
+/// The values of `num_warps` that Triton accepts.
 const KNOWN_WARPS: [i64; 6] = [1, 2, 4, 8, 16, 32];
-/// A dot of bytes needs so many along what is added up.
+/// The least tile size along the summed axis of a `tl.dot` of 8-bit values.
 const LEAST_TILE: i64 = 32;
-/// Elements of the grid's tile for each warp: fewer leave threads idle, more do not fit into registers.
+/// Elements of the grid's tile per warp: with fewer, threads are idle; with more, values do not fit into registers.
 const PER_WARP: std::ops::RangeInclusive<i64> = 32..=4096;
-/// Elements of all tiles together, as in Triton.
+/// The maximum number of elements of all tiles together, which is Triton's own limit.
 const ELEMENTS: i64 = 1 << 20;
 
 /// The numbers of one configuration.
@@ -23,7 +23,8 @@ pub(super) struct ConfigNumbers {
     warps: i64,
 }
 
-/// The present configuration, and neighbours of it that may be faster somewhere. `of_grid` are the tiles that programs are counted by.
+/// The current configuration, and neighbours of it that may be faster for some sizes. `of_grid` are the tiles in which
+/// programs are counted.
 pub(super) fn neighbours(numbers: &LaunchNumbers<'_>, of_grid: Tiles, may_grow: Tiles) -> Vec<ConfigNumbers> {
     let tiles: Vec<i64> = numbers.tiles.iter().map(|tile| tile.value).collect();
     let present = ConfigNumbers { tiles, warps: numbers.warps.as_ref().map_or(WARPS, |warps| warps.value) };
@@ -38,7 +39,7 @@ pub(super) fn neighbours(numbers: &LaunchNumbers<'_>, of_grid: Tiles, may_grow: 
             && (setting.tiles.is_empty() || PER_WARP.contains(&per_warp))
             && elements(setting, Tiles::MAX) <= ELEMENTS.max(elements(&present, Tiles::MAX))
     };
-    // What Triton refuses has no neighbours.
+    // A configuration that Triton refuses has no neighbours.
     if !KNOWN_WARPS.contains(&present.warps) {
         return Vec::new();
     }
@@ -55,7 +56,7 @@ pub(super) fn neighbours(numbers: &LaunchNumbers<'_>, of_grid: Tiles, may_grow: 
     };
     for (at, tile) in present.tiles.iter().enumerate().filter(|(at, _)| may_grow & 1 << at != 0) {
         let twice = turned(at, tile * 2, present.warps);
-        // More elements of a product for each warp spill.
+        // With more elements of a product per warp, registers would spill.
         let is_full = elements(&twice, own) / present.warps > *PER_WARP.end();
         add(if is_full { turned(at, tile * 2, present.warps * 2) } else { twice });
     }

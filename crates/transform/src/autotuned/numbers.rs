@@ -12,23 +12,23 @@ use crate::subject_launch::passed;
 use crate::words::indent_of;
 use crate::written::{only_value, word_count};
 
-/// The options that configurations hold.
+/// The options that a configuration can set.
 const OPTIONS: [&str; 2] = ["num_warps", "num_stages"];
-/// A smaller tile is hardly one.
+/// The least power of two that is taken for a tile size.
 const LEAST: i64 = 16;
 
-/// A number of the launch that goes into configurations.
+/// A number of the launch that moves to the configurations.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct LaunchNumber<'a> {
     pub(super) name: &'a str,
     pub(super) value: i64,
-    /// The name that the host has for it.
+    /// The host's name for the number, if it has one.
     pub(super) bound: Option<&'a str>,
-    /// Which argument it is.
+    /// The index of the argument.
     at: usize,
 }
 
-/// What the only launch of a kernel passes.
+/// The numbers that the only launch of a kernel passes.
 pub(super) struct LaunchNumbers<'a> {
     pub(super) tiles: Vec<LaunchNumber<'a>>,
     pub(super) warps: Option<LaunchNumber<'a>>,
@@ -36,7 +36,7 @@ pub(super) struct LaunchNumbers<'a> {
 }
 
 impl<'a> LaunchNumbers<'a> {
-    /// `None` where the launch passes what is not understood.
+    /// Reads the launch; `None` where it passes something that is not understood.
     pub(super) fn of(subject: &'a Subject<'a>, launch: &'a Launch, host: &'a HostFunction) -> Option<Self> {
         let kernel = subject.kernel;
         let is_known = |arg: &Arg| {
@@ -51,7 +51,7 @@ impl<'a> LaunchNumbers<'a> {
         let tiles = passed(subject, launch).into_iter().filter(|(param, _)| is_tile(subject, param));
         let tiles = tiles.filter_map(|(param, arg)| number(launch, host, param, arg));
         let tiles = tiles.filter(|number| number.value >= LEAST && number.value.count_ones() == 1).collect();
-        // What an option is must be known, if it is passed.
+        // An option that is passed must have a known value.
         let option = |name: &'static str| {
             let is_it = |arg: &&Arg| arg.keyword.as_ref().is_some_and(|(keyword, _)| keyword == name);
             let Some(arg) = launch.args.iter().find(is_it) else { return Some(None) };
@@ -64,7 +64,8 @@ impl<'a> LaunchNumbers<'a> {
         self.tiles.iter().chain(&self.warps).chain(&self.stages)
     }
 
-    /// The launch without them, and without the names that the host had for them. `seen` counts where else a name stands by right.
+    /// The edits that remove the numbers from the launch, and the host's names for them. `seen` returns how often a
+    /// name may occur elsewhere.
     pub(super) fn removed(
         &self,
         subject: &Subject<'_>,
@@ -80,7 +81,7 @@ impl<'a> LaunchNumbers<'a> {
             let keyword = usize::from(launch.args[number.at].keyword.as_ref().is_some_and(|(name, _)| name == bound));
             let seen = seen(number);
             let quoted = quoted(host, bound);
-            // Bound, passed, and in the grid: whatever else it is used for needs the number.
+            // The name is bound, passed, and used in the grid; any further use needs the number.
             if uses(&host.body, bound) != 2 + seen
                 || word_count(text.get(host.span.start..host.span.end)?, bound) != 2 + seen + keyword + quoted
             {
@@ -97,7 +98,8 @@ impl<'a> LaunchNumbers<'a> {
         Some(edits)
     }
 
-    /// What is left of the arguments; what stood behind a number is passed by its name.
+    /// The edits that remove the numbers from the arguments. Positional arguments after a number become keyword
+    /// arguments.
     fn without(&self, subject: &Subject<'_>, launch: &Launch) -> Option<Vec<Edit>> {
         let text = subject.candidate.text.as_str();
         let is_number = |at: usize| self.all().any(|number| number.at == at);
@@ -132,7 +134,7 @@ impl<'a> LaunchNumbers<'a> {
     }
 }
 
-/// Whether a parameter is the length of a tile.
+/// Whether a parameter is a tile size.
 fn is_tile(subject: &Subject<'_>, param: &str) -> bool {
     let (module, kernel) = (&subject.candidate.module, subject.kernel);
     let is_given = kernel.heuristics.iter().flatten().any(|name| name == param);
@@ -145,7 +147,7 @@ fn is_tile(subject: &Subject<'_>, param: &str) -> bool {
     has_lanes && !is_given && kernel.param(param).is_some_and(|param| param.constexpr)
 }
 
-/// A number that stands in the launch, or that a name of the host stands for.
+/// The number that an argument is: a literal, or the value of a name of the host.
 fn number<'a>(launch: &'a Launch, host: &'a HostFunction, name: &'a str, arg: &'a Arg) -> Option<LaunchNumber<'a>> {
     let at = launch.args.iter().position(|other| other.span == arg.span)?;
     let int = |expr: &Expr| i64::try_from(expr.as_int()?).ok();
@@ -154,12 +156,12 @@ fn number<'a>(launch: &'a Launch, host: &'a HostFunction, name: &'a str, arg: &'
     }
     let bound = arg.value.as_name().filter(|name| !host.params.iter().any(|param| param == name))?;
     let value = int(only_value(&host.body, bound)?)?;
-    // A statement that may not be run binds it for others.
+    // The binding must be at the top level of the function, where it is never skipped.
     let is_first = host.body.iter().any(|stmt| stmt.targets().iter().any(|target| target.mentions(bound)));
     (is_first && innermost(host, arg.span).is_some()).then_some(LaunchNumber { name, value, bound: Some(bound), at })
 }
 
-/// How often a name stands in quotes, as in `meta["B"]`.
+/// How often a name occurs in quotes, as in `meta["B"]`.
 fn quoted(host: &HostFunction, name: &str) -> usize {
     let mut count = 0;
     walk_expressions(&host.body, &mut |expr| {

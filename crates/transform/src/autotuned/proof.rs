@@ -10,7 +10,7 @@ use model::kernel::ast::{Expr, ExprKind, Stmt, StmtKind, walk_expressions};
 use super::kind::{At, Kind, Tiles};
 use crate::subject::Subject;
 
-/// What works across the lanes of a tile in another way than a sum does, or keeps pointers where nobody sees them.
+/// Operations that combine the lanes of a tile in another way than a sum does, or that hide pointers.
 const ACROSS: [&str; 15] = [
     "advance",
     "argmax",
@@ -29,42 +29,42 @@ const ACROSS: [&str; 15] = [
     "xor_sum",
 ];
 const REDUCTIONS: [&str; 3] = ["sum", "max", "min"];
-/// What takes a number for another one in the same place.
+/// Functions whose result is one of their arguments at each element.
 const EITHER: [&str; 4] = ["min", "max", "minimum", "maximum"];
 
-/// What was found out.
+/// The result of the proof.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct TileProof {
-    /// The tiles that may be larger: all that lies beyond sizes is masked.
+    /// The tiles that may be larger, because all lanes beyond the sizes are masked.
     pub(super) may_grow: Tiles,
-    /// The parameters that tell sizes.
+    /// The parameters that hold sizes.
     pub(super) sizes: Vec<String>,
-    /// Parameters that are loaded from and stored to, a bit for each.
+    /// Parameters that are loaded from and stored to, one bit for each.
     pub(super) loaded: u64,
     pub(super) stored: u64,
 }
 
-/// Goes through a kernel in source order and follows what numbers of tiles are used for. Each must become the place of an element:
-/// multiplied with its tile, and with the lanes of the tile added.
+/// Walks a kernel in source order and follows how tile indices are used. Each must become the position of an element:
+/// multiplied with its tile size, with the lanes of the tile added.
 pub(super) struct Proof<'a> {
     subject: &'a Subject<'a>,
     tiles: &'a [&'a str],
-    /// The tiles that the programs along each axis are counted by.
+    /// The tiles in which the programs along each axis are counted.
     axes: &'a [Tiles],
     of_grid: Tiles,
     pointers: u64,
     names: BTreeMap<&'a str, Kind>,
-    /// The tiles of the loops around, and of all loops.
+    /// The tiles of the enclosing loops, and of all loops.
     open: Tiles,
     counted: Tiles,
-    /// How many loops and conditions are around.
+    /// The number of enclosing loops and conditions.
     depth: usize,
-    /// Whether what is looked at next is added to something, or the most of both is taken.
+    /// Whether the expression that is read next is added to something, or is an operand of a maximum.
     is_joined: bool,
     found: TileProof,
 }
 
-/// What such a kernel tells; `None` where it may do something else.
+/// Proves that the kernel computes the same with other tile sizes; `None` where it may not.
 pub(super) fn prove<'a>(subject: &'a Subject<'a>, tiles: &'a [&'a str], axes: &'a [Tiles]) -> Option<TileProof> {
     let kernel = subject.kernel;
     let known = pointers(&subject.candidate.module, kernel);
@@ -79,7 +79,7 @@ pub(super) fn prove<'a>(subject: &'a Subject<'a>, tiles: &'a [&'a str], axes: &'
     (is_counted && proof.found.loaded & proof.found.stored == 0).then_some(proof.found)
 }
 
-/// Whether a kernel divides something into tiles of this length.
+/// Whether a kernel divides something into tiles of this size.
 pub(super) fn counts(subject: &Subject<'_>, tile: &str) -> bool {
     let (module, kernel) = (&subject.candidate.module, subject.kernel);
     let is_tile = |expr: &Expr| expr.as_name() == Some(tile);
@@ -136,7 +136,7 @@ impl<'a> Proof<'a> {
         }
     }
 
-    /// Under a condition or in a loop it may still be what it was.
+    /// Binds a name. In a branch or a loop the name may also keep its former value.
     fn bind(&mut self, name: &'a str, kind: Kind) -> Option<()> {
         let kind = match self.names.get(name) {
             Some(before) if self.depth > 0 => before.and(kind)?,
@@ -150,7 +150,7 @@ impl<'a> Proof<'a> {
         let name = target.as_name()?;
         let before = self.expr(target)?;
         if let Some(tile) = self.step(value).filter(|_| op == "+") {
-            // `pointers += B * stride`, once a round.
+            // `pointers += B * stride`, once per iteration.
             let at = before.at()?;
             return (self.open & at.lanes & 1 << tile != 0).then_some(());
         }
@@ -178,7 +178,7 @@ impl<'a> Proof<'a> {
         for (test, body) in branches {
             let kind = self.expr(test)?;
             let is_same = kind.at().is_some_and(|at| at.is_whole(self.of_grid));
-            // Programs beyond the last have nothing to do; nothing else may depend on which program it is.
+            // A program beyond the last tile may return early; nothing else may depend on the program's index.
             let ends = matches!(body.as_slice(), [Stmt { kind: StmtKind::Return(None), .. }]) && orelse.is_empty();
             (is_same || ends).then_some(())?;
             self.block(body)?;
@@ -213,21 +213,21 @@ impl<'a> Proof<'a> {
         (is_range && around & tile == 0).then_some(())?;
         (self.open, self.counted, self.depth) = (around | tile, self.counted | tile, self.depth + 1);
         self.names.insert(target.as_name()?, kind);
-        // What one round leaves to the next is known in the second.
+        // The second pass sees the values that one iteration leaves to the next.
         self.block(body)?;
         self.block(body)?;
         (self.open, self.depth) = (around, self.depth - 1);
         Some(())
     }
 
-    /// What counts the rounds, and the tile that they go by.
+    /// The kind of a loop variable, and the tile by which the loop advances.
     fn round(&mut self, start: Option<&'a Expr>, end: &'a Expr) -> Option<(Kind, Option<usize>)> {
         let is_first = start.is_none_or(|start| start.as_int() == Some(0));
         match self.expr(end)? {
             Kind::Count(tile) => tile.filter(|_| is_first).map(|tile| (Kind::Index(1 << tile), Some(tile))),
             end => {
                 let start = start.map_or(Some(Kind::Constant), |start| self.expr(start))?;
-                // It counts no constant.
+                // The loop variable is not a constant.
                 Some((start.and(end)?.and(Kind::At(At::default()))?, None))
             }
         }
@@ -280,7 +280,7 @@ impl<'a> Proof<'a> {
                 let bit = 1_u64.checked_shl(u32::try_from(at).ok()?)?;
                 Some(Kind::At(At { roots: self.pointers & bit, ..At::default() }))
             }
-            // A constant of the file.
+            // The name is a constant of the file.
             None => (!self.subject.kernel.locals.contains(name)).then_some(Kind::Constant),
         }
     }
@@ -303,7 +303,7 @@ impl<'a> Proof<'a> {
         self.is_joined = op == "+";
         let kind = one.and(self.expr(right)?)?;
         match kind {
-            // Where a tile begins is rounded otherwise than its elements.
+            // Division rounds the start of a tile differently from its elements.
             Kind::At(at) if matches!(op, "//" | "%") => {
                 let free = if op == "%" { 0 } else { at.free };
                 at.is_whole(self.of_grid).then_some(Kind::At(At { free, ..at }))
@@ -313,7 +313,8 @@ impl<'a> Proof<'a> {
         }
     }
 
-    /// Whether one of them says for all elements that they need no mask, and the host has found that out with the present tile.
+    /// Whether one of the operands is a constexpr flag by which the mask is skipped for all elements: the host computes
+    /// it with the current tile size.
     fn is_told(&self, left: &Expr, right: &Expr) -> bool {
         let heuristics = self.subject.kernel.heuristics.as_deref().unwrap_or_default();
         let constant = |expr: &Expr| {
@@ -345,7 +346,7 @@ impl<'a> Proof<'a> {
         (at.starts | at.lanes == 0 && !at.is_data).then_some(Kind::Count(Some(tile)))
     }
 
-    /// Where a tile begins.
+    /// The offset of a tile's first element.
     fn start(&mut self, number: &'a Expr, tile: usize) -> Option<Kind> {
         match self.expr(number)? {
             Kind::Index(tiles) if tiles & 1 << tile != 0 => Some(Kind::At(At { starts: 1 << tile, ..At::default() })),
@@ -358,7 +359,7 @@ impl<'a> Proof<'a> {
         for (_, right) in rest {
             kind = kind.and(self.expr(right)?)?;
         }
-        // What was loaded is compared with other things than sizes.
+        // Loaded data is not compared with sizes only.
         if kind.at().is_some_and(|at| !at.is_data) {
             self.note_sizes(left);
             rest.iter().for_each(|(_, right)| self.note_sizes(right));
@@ -366,7 +367,7 @@ impl<'a> Proof<'a> {
         Some(kind)
     }
 
-    /// Notes the parameters in what elements are counted by.
+    /// Records the parameters by which elements are counted.
     fn note_sizes(&mut self, expr: &Expr) {
         let mut found = Vec::new();
         expr.walk(&mut |part| found.extend(self.runtime(part).map(str::to_owned)));
@@ -377,7 +378,7 @@ impl<'a> Proof<'a> {
         }
     }
 
-    /// A parameter that is no constant and no pointer.
+    /// A parameter that is neither a constant nor a pointer.
     fn runtime<'b>(&self, expr: &'b Expr) -> Option<&'b str> {
         let name = expr.as_name().filter(|name| !self.names.contains_key(name))?;
         let at = self.subject.kernel.params.iter().position(|param| param.name == name && !param.constexpr)?;

@@ -49,19 +49,19 @@ const TUNED: &str = "@triton.autotune(
 @triton.jit";
 
 #[test]
-fn numbers_of_an_elementwise_kernel_go_into_configurations() {
+fn numbers_of_an_elementwise_launch_move_to_configurations() {
     let expected = ADD
         .replace("@triton.jit", TUNED)
         .replace("(triton.cdiv(n, 1024),)", "lambda meta: (triton.cdiv(n, meta[\"BLOCK\"]),)")
         .replace(", BLOCK=1024, num_warps=4", "");
     assert_eq!(turned(ADD).as_deref(), Some(expected.as_str()));
     assert_eq!(turned(&expected), None, "it has a tuner");
-    // In the launch itself.
+    // The grid is written in the launch itself.
     let inline = ADD.replace("    grid = (triton.cdiv(n, 1024),)\n", "").replace("[grid]", "[((n + 1023) // 1024,)]");
     let found = turned(&inline).unwrap();
     let launch = "    kernel[lambda meta: ((n + meta[\"BLOCK\"] - 1) // meta[\"BLOCK\"],)](x, y, out, n)\n";
     assert!(found.contains(launch), "{found}");
-    // By a name, which goes with it; by its place, before others.
+    // A number that has a name is removed with the name; a positional number is removed before other arguments.
     let named = ADD
         .replace(
             "    grid = (triton.cdiv(n, 1024),)",
@@ -80,7 +80,7 @@ fn a_grid_that_is_a_function_stays() {
     let text = ADD.replace("(triton.cdiv(n, 1024),)", "lambda meta: (triton.cdiv(n, meta['BLOCK']),)");
     let expected = text.replace("@triton.jit", TUNED).replace(", BLOCK=1024, num_warps=4", "");
     assert_eq!(turned(&text).as_deref(), Some(expected.as_str()));
-    // The number in it goes.
+    // The number in the grid becomes the tile size.
     let text = ADD.replace("(triton.cdiv(n, 1024),)", "lambda _: (triton.cdiv(n, 1024),)");
     let found = turned(&text).unwrap();
     assert!(found.contains("lambda _: (triton.cdiv(n, _[\"BLOCK\"]),)"), "{found}");
@@ -136,7 +136,7 @@ def run(a, b):
 ";
 
 #[test]
-fn a_product_is_tuned_in_all_its_tiles() {
+fn a_product_gets_configurations_for_all_tile_sizes() {
     let expected = PRODUCT
         .replace(
             "@triton.jit",
@@ -158,7 +158,7 @@ fn a_product_is_tuned_in_all_its_tiles() {
             "c.stride(1),\n        GROUP=8,",
         );
     assert_eq!(turned(PRODUCT).as_deref(), Some(expected.as_str()));
-    // Rounds that have no masks do not become longer.
+    // The tile of a loop without masks does not grow.
     let even = PRODUCT
         .replace(", mask=offs_k[None, :] < K - k * BLOCK_K, other=0.0", "")
         .replace(", mask=offs_k[:, None] < K - k * BLOCK_K, other=0.0", "")
@@ -194,7 +194,7 @@ fn a_loop_over_rows_is_tuned_and_its_grid_stays() {
     let found = turned(ROWS).unwrap();
     assert!(found.contains("    key=[\"n\"],\n)\n@triton.heuristics(") && found.contains("\"BLOCK\": 2048"), "{found}");
     assert!(found.contains("    kernel[(rows,)](x, out, x.stride(0), n)\n"), "{found}");
-    // A row in one tile is as long as it is: only warps are tuned.
+    // The tile of a whole row keeps its size: only `num_warps` changes.
     let whole = ROWS
         .replace("    for start in range(0, n, BLOCK):\n", "    if True:\n")
         .replace("start + tl.arange", "tl.arange")
@@ -205,7 +205,7 @@ fn a_loop_over_rows_is_tuned_and_its_grid_stays() {
 }
 
 #[test]
-fn what_is_not_certain_is_left_alone() {
+fn uncertain_kernels_and_launches_get_no_autotuner() {
     let put = |from: &str, to: &str| {
         assert!(ADD.contains(from), "{from}");
         ADD.replace(from, to)
@@ -258,7 +258,7 @@ fn what_is_not_certain_is_left_alone() {
 }
 
 #[test]
-fn a_number_that_others_choose_stays_where_it_is() {
+fn a_tile_size_chosen_elsewhere_is_not_tuned() {
     let given = ADD.replace("run(x, y)", "run(x, y, B=1024)");
     let global = ADD.replace("@triton.jit", "B = 1024\n\n@triton.jit");
     for text in [given, global].map(|text| text.replace("BLOCK=1024", "BLOCK=B").replace("(n, 1024", "(n, B")) {
@@ -269,7 +269,7 @@ fn a_number_that_others_choose_stays_where_it_is() {
 }
 
 #[test]
-fn helpers_that_take_each_element_by_itself_are_no_hindrance() {
+fn elementwise_helpers_do_not_prevent_an_autotuner() {
     let helper = "@triton.jit\ndef relu(x):\n    return tl.maximum(x.to(tl.float32), 0)\n\n";
     let text = ADD.replace("x + y, mask", "relu(x) + y, mask").replace("@triton.jit", &format!("{helper}@triton.jit"));
     assert!(turned(&text).unwrap().contains("\"BLOCK\": 2048"));
@@ -286,7 +286,7 @@ fn floats_and_strides_are_no_keys() {
 }
 
 #[test]
-fn a_launch_by_itself_has_no_tuner() {
+fn a_launch_recorded_by_itself_gets_no_autotuner() {
     let candidate = Candidate::original(ADD);
     let workload = Workload { entry: "run".to_owned(), ..Workload::default() };
     let mut subject = Subject::new(&candidate, ADD, "kernel", &workload).unwrap();

@@ -9,8 +9,8 @@ use crate::candidate::Candidate;
 use crate::one_configuration::gap;
 
 impl Two<'_> {
-    /// The configurations of both versions, and those of the original behind them; `None` where the versions differ in more, or the key
-    /// does not hold the size.
+    /// Merges the configurations of both versions, followed by those of the original. `None` where the versions differ
+    /// in something else, or where the key does not contain the size.
     pub fn in_configurations(&self, original: &Candidate) -> Option<String> {
         let (kept, other) = self.kept_and_other();
         let (mut blank, mut blank_other, mut edits) = (Vec::new(), Vec::new(), Vec::new());

@@ -11,7 +11,8 @@ use crate::launch_params::{Knob, write};
 use crate::subject::Subject;
 
 impl Two<'_> {
-    /// `BLOCK = 64 if n <= 1024 else 512`; `None` where the versions differ in more, or a number stands where the size is not known.
+    /// Writes each differing number as `BLOCK = 64 if n <= 1024 else 512`; `None` where the versions differ in
+    /// something else, or where the size is not known at a number.
     pub fn in_numbers(&self, original: &str, kernels: &[String], call: &Workload) -> Option<String> {
         let knobs = |of: &Candidate| -> Option<Vec<Knob>> {
             let subjects = kernels.iter().map(|kernel| Subject::new(of, original, kernel, call));
@@ -37,7 +38,7 @@ impl Two<'_> {
             edits.extend(write([(own, chosen)].into_iter()));
         }
         edits.sort_by_key(|edit| edit.span);
-        // A number that several knobs share.
+        // Several knobs may share a number.
         edits.dedup();
         let is_apart = edits.windows(2).all(|two| two[0].span.end <= two[1].span.start);
         edits.iter_mut().for_each(|edit| enclose(&kept.text, edit));
@@ -57,7 +58,7 @@ impl Two<'_> {
 fn enclose(text: &str, edit: &mut Edit) {
     let (before, after) = (text[..edit.span.start].trim_end(), text[edit.span.end..].trim_start_matches(' '));
     let is_named = before.ends_with('=') && !before.ends_with("==");
-    // Also a keyword that stood nowhere.
+    // This also holds for a keyword that neither version had.
     let is_new = edit.span.start == edit.span.end;
     let is_keyword = is_named && !before.ends_with(" =");
     let is_line = after.is_empty() || after.starts_with(['\n', '#']);

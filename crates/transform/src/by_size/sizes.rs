@@ -8,26 +8,26 @@ use crate::candidate::Candidate;
 use crate::launched::called_with;
 use crate::written::{assigned, bindings, is_steady};
 
-/// How many names are followed.
+/// The greatest number of names that are followed.
 const DEPTH: usize = 4;
 
-/// An expression of a function that launches, which is a number.
+/// An integer expression of the host function.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Size {
-    /// As it is written: `n_cols`, `x.shape[1]`.
+    /// The source text: `n_cols`, `x.shape[1]`.
     pub text: String,
-    /// What it is in each call.
+    /// The value in each call.
     pub values: Vec<i64>,
-    /// The function, by its qualified name.
+    /// The host function, by its qualified name.
     pub(super) host: String,
-    /// The parameter of a kernel that it is passed for.
+    /// The kernel parameter that it is passed for, if any.
     pub(super) param: Option<String>,
-    /// The names in it.
+    /// The names in the expression.
     names: Vec<String>,
 }
 
-/// All sizes that differ from call to call: numbers that launches pass, first those that have names, then sizes of the tensors that
-/// the calls pass.
+/// All sizes that differ from call to call: first the numbers that launches pass, named ones before others, then the
+/// sizes of tensors that the calls pass.
 pub fn sizes(original: &Candidate, kernels: &[String], calls: &[Workload]) -> Vec<Size> {
     let module = &original.module;
     let mut found: Vec<(u8, Size)> = Vec::new();
@@ -68,7 +68,7 @@ fn host_of<'a>(module: &'a Module, launch: &Launch) -> Option<&'a HostFunction> 
     launch.host.filter(|_| !launch.has_error).map(|host| &module.hosts[host])
 }
 
-/// What a launch passes that may be a size: the parameter, the expression, whether it is a constant of the kernel.
+/// The launch arguments that may be sizes: the parameter, the expression, and whether the parameter is a constexpr.
 fn arguments<'a>(module: &'a Module, kernel: &str, launch: &'a Launch) -> Vec<(&'a str, &'a Expr, bool)> {
     let Some(kernel) = module.kernel(kernel) else { return Vec::new() };
     let passed = kernel.params.iter().enumerate().filter_map(|(at, param)| {
@@ -80,7 +80,7 @@ fn arguments<'a>(module: &'a Module, kernel: &str, launch: &'a Launch) -> Vec<(&
 }
 
 fn size(text: &str, expr: &Expr, host: &HostFunction, values: impl Iterator<Item = Option<i64>>) -> Option<Size> {
-    // How a tensor lies in memory is another question.
+    // Strides are not sizes.
     if is_stride(host, expr, DEPTH) || text.contains('\n') {
         return None;
     }
@@ -102,7 +102,7 @@ fn is_stride(host: &HostFunction, expr: &Expr, depth: usize) -> bool {
     found
 }
 
-/// What all launches of a kernel were given for a parameter when the call was recorded.
+/// The values of a parameter in all recorded launches of a kernel.
 fn recorded(call: &Workload, kernel: &str, param: &str) -> Option<i64> {
     let of_kernel = call.launches.iter().filter(|launch| launch.kernel == kernel);
     let mut given = of_kernel.map(|launch| launch.arguments.iter().find(|(name, _)| name == param).map(|(_, it)| it));
@@ -110,12 +110,12 @@ fn recorded(call: &Workload, kernel: &str, param: &str) -> Option<i64> {
     given.all(|other| other == Some(&ArgumentValue::Int(*first))).then_some(*first)
 }
 
-/// The call, where it is one of the function itself.
+/// The call, if it is a call of the host function itself.
 fn of_host<'a>(host: &HostFunction, call: &'a Workload) -> Option<&'a Workload> {
     (call.entry == host.qualname).then_some(call)
 }
 
-/// A tensor that a call passes, where its name means nothing of another shape later on.
+/// The tensor of a call that a name refers to, if the name never refers to a tensor of another shape.
 fn of_tensor<'a>(host: &HostFunction, call: &'a Workload, name: &str) -> Option<&'a TensorSpec> {
     match called_with(host, of_host(host, call)?, name)? {
         ArgumentValue::Tensor(spec) if keeps_shape(host, name) => Some(spec),
@@ -123,14 +123,14 @@ fn of_tensor<'a>(host: &HostFunction, call: &'a Workload, name: &str) -> Option<
     }
 }
 
-/// The tensors that are passed, each with the number of its dimensions.
+/// The tensors that are passed, each with its number of dimensions.
 fn shapes(host: &HostFunction, calls: &[Workload]) -> Vec<(String, usize)> {
     let Some(first) = calls.first() else { return Vec::new() };
     let of = |name: &String| Some((name.clone(), of_tensor(host, first, name)?.shape.len()));
     host.params.iter().filter_map(of).collect()
 }
 
-/// Whether all that is assigned to a name is `name.contiguous()`.
+/// Whether every assignment to a name is `name.contiguous()`.
 fn keeps_shape(host: &HostFunction, name: &str) -> bool {
     let all = bindings(&host.body, name);
     let is_itself = |stmt: &&Stmt| assigned(stmt, name).and_then(contiguous).and_then(Expr::as_name) == Some(name);
@@ -145,7 +145,7 @@ fn contiguous(expr: &Expr) -> Option<&Expr> {
     }
 }
 
-/// What expressions of a function are in a call of it.
+/// The evaluator of a host function's expressions for one recorded call.
 struct Values<'a> {
     host: &'a HostFunction,
     call: &'a Workload,
@@ -224,7 +224,7 @@ fn dimension(shape: &[i64], at: &Expr) -> Option<i64> {
 }
 
 impl Size {
-    /// Whether it is what it is in a launch, at a place of the function.
+    /// Whether the size has, at a place of the function, the value that it has in a launch.
     pub(super) fn is_known(&self, host: &HostFunction, at: usize) -> bool {
         let is_known = |name: &String| match bindings(&host.body, name).as_slice() {
             [] => true,

@@ -38,7 +38,7 @@ fn shown(text: &str, calls: &[Workload]) -> Vec<(String, Vec<i64>)> {
     all_sizes(text, calls).into_iter().map(|size| (size.text, size.values)).collect()
 }
 
-/// The two versions as one, by `n_cols` unless another size is named.
+/// The two versions merged, by `n_cols` unless another size is named.
 fn both(small: &str, large: &str, by: &str, keeps_small: bool) -> [Option<String>; 2] {
     let sizes = all_sizes(small, &calls());
     let size = sizes.iter().find(|size| size.text == by).unwrap();
@@ -48,11 +48,11 @@ fn both(small: &str, large: &str, by: &str, keeps_small: bool) -> [Option<String
 }
 
 #[test]
-fn sizes_are_what_launches_pass_and_tensors_have() {
+fn sizes_come_from_launch_arguments_and_tensor_shapes() {
     let known = |text: &str| (text.to_owned(), vec![100, 100, 5000]);
     let rows = ("x.shape[0]".to_owned(), vec![8, 4096, 8]);
     assert_eq!(shown(TEXT, &calls()), [known("n_cols"), rows.clone(), known("x.shape[1]")]);
-    // Tensors that become others on the way have other sizes.
+    // A tensor that changes its shape before the launch has another size there.
     let viewed = TEXT.replace("x = x.contiguous()", "x = x.view(-1, x.shape[-1])");
     assert_eq!(shown(&viewed, &calls()), []);
     let mut recorded = calls();
@@ -69,13 +69,13 @@ fn sizes_are_what_launches_pass_and_tensors_have() {
 }
 
 #[test]
-fn numbers_are_chosen_where_they_stand() {
+fn differing_numbers_become_choices_in_place() {
     let [small, large] = ["B = 128", "B = 1024"].map(|number| TEXT.replace("B = 64", number));
     let chosen = TEXT.replace("B = 64", "B = 128 if n_cols <= 1024 else 1024");
     assert_eq!(both(&small, &large, "n_cols", true)[0].as_deref(), Some(chosen.as_str()));
     let by_rows = chosen.replace("n_cols <=", "x.shape[0] <=");
     assert_eq!(both(&small, &large, "x.shape[0]", false)[0].as_deref(), Some(by_rows.as_str()));
-    // An option that one of the two leaves out has its default there; also where it is computed in one.
+    // An option that one version leaves out has its default there, also where the other version computes it.
     let launch = |options: &str| TEXT.replace("n_cols, B)", &format!("n_cols, B{options})"));
     for keeps_small in [true, false] {
         let [numbers, _] = both(&launch(", num_warps=8"), TEXT, "n_cols", keeps_small);
@@ -83,7 +83,7 @@ fn numbers_are_chosen_where_they_stand() {
         let [numbers, _] = both(&launch(", num_warps=f(x)"), &launch(", num_warps=2"), "n_cols", keeps_small);
         assert_eq!(numbers.unwrap(), launch(", num_warps=f(x) if n_cols <= 1024 else 2"));
     }
-    // Inside of other values it has parentheses.
+    // Inside of other expressions the choice is in parentheses.
     let with = |value: &str| TEXT.replace("B = 64", &format!("B, other = {value}, 7"));
     assert_eq!(
         both(&with("64"), &with("32"), "n_cols", true)[0].as_deref(),
@@ -97,20 +97,20 @@ fn numbers_are_chosen_where_they_stand() {
 }
 
 #[test]
-fn numbers_are_not_chosen_where_the_size_is_not_known() {
-    // Above the size, as a default, in the file.
+fn no_choice_is_made_where_the_size_is_unknown() {
+    // The number is assigned before the size is, is a default, or is a constant of the file.
     let above = TEXT.replace("    B = 64\n", "").replace("    x = x.cont", "    B = 64\n    x = x.cont");
     let default = TEXT.replace("    B = 64\n", "").replace("def run(x)", "def run(x, B=64)");
     let global = TEXT.replace("    B = 64\n", "").replace("@triton", "B = 64\n@triton");
     for text in [above, default, global] {
         assert_eq!(both(&text, &text.replace("64", "128"), "n_cols", true), [None, None], "{text}");
     }
-    // Twice the same, and others.
+    // The versions are equal, or differ in something else.
     assert_eq!(both(TEXT, TEXT, "n_cols", true), [None, None]);
     assert_eq!(both(TEXT, &TEXT.replace("n_rows,)](", "n_rows, 1)]("), "n_cols", true)[0], None);
 }
 
-/// Several rows for each program.
+/// A version with several rows for each program.
 fn of_rows() -> String {
     TEXT.replace("B: tl.constexpr):", "B: tl.constexpr, ROWS: tl.constexpr):")
         .replace("at = tl.arange(0, B)", "at = tl.arange(0, ROWS * B)")
@@ -145,7 +145,7 @@ fn both_kernels_are_kept_and_the_host_decides() {
 }
 
 #[test]
-fn what_only_one_version_has_comes_along() {
+fn imports_constants_and_helpers_of_one_version_are_added() {
     let more = of_rows()
         .replace("import torch\n", "import torch\nfrom math import ceil\n")
         .replace(
@@ -156,7 +156,7 @@ fn what_only_one_version_has_comes_along() {
     let text = both(TEXT, &more, "n_cols", true)[1].clone().unwrap();
     assert!(text.contains("import triton.language as tl\nfrom math import ceil\nLOG2E = 1.44\n"), "{text}");
     assert!(text.contains("def k_large(") && text.contains("twice(LOG2E)") && text.matches("def twice").count() == 1);
-    // What calls another helper is another kernel, though its text is the same.
+    // A kernel that calls another helper is another kernel, even if its text is the same.
     let calling = more.replace("return 2 * x", "return 3 * x");
     let text = both(&more, &calling, "n_cols", true)[1].clone().unwrap();
     assert!(text.contains("return 3 * x") && text.contains("twice_large(LOG2E) * tl.load"), "{text}");
@@ -164,15 +164,15 @@ fn what_only_one_version_has_comes_along() {
 }
 
 #[test]
-fn what_is_not_understood_is_refused() {
+fn versions_with_unsupported_differences_are_not_merged() {
     let rows = of_rows();
     let refused = |small: &str, large: &str| both(small, large, "n_cols", true)[1].is_none();
     assert!(!refused(&rows, TEXT));
     let with = |from: &str, to: &str| [rows.replace(from, to), TEXT.replace(from, to)];
-    // The size is known after what differs only.
+    // The size becomes known only after the first difference.
     let [small, large] = with("    x = x.contiguous()\n", "    x = x.contiguous()\n    k[(1,)](x, x, 1, 1, B=1)\n");
     assert!(refused(&small, &large));
-    // A text of several lines, an autotuner, two functions that launch.
+    // A docstring of several lines, an autotuner, two functions that launch.
     let [small, large] = with("    # one row", "    '''\nOne row.'''\n    # one row");
     assert!(!refused(&small, &large), "it is the same in both");
     let [small, large] = with("n_cols, B", "n_cols, B * len('''\n''')");
@@ -181,7 +181,7 @@ fn what_is_not_understood_is_refused() {
     assert!(refused(&small, &large));
     let [small, large] = with("def run(x)", "def other(x):\n    k[(1,)](x, x, 1, 1, 1, 1)\n\ndef run(x)");
     assert!(refused(&small, &large));
-    // Constants of one name, another head, something else that differs.
+    // Different constants of one name, another function head, another difference.
     let [small, large] = with("@triton.jit", "C = 1\n@triton.jit");
     assert!(refused(&small, &large.replace("C = 1", "C = 2")));
     assert!(refused(&small, &large.replace("def run(x):", "def run(x, y=1):")));
@@ -210,10 +210,10 @@ fn an_autotuner_gets_the_configurations_of_both() {
     };
     let both = chosen(&original, &lines(&[32]), &lines(&[512]), "n_cols");
     assert_eq!(both, Some(lines(&[32, 512, 64, 128])));
-    // One of them is the original, or has one of its configurations.
+    // One of the versions is the original, or has one of its configurations.
     assert_eq!(chosen(&original, &original, &lines(&[512]), "n_cols"), Some(lines(&[64, 128, 512])));
     assert_eq!(chosen(&original, &lines(&[128]), &lines(&[512]), "n_cols"), Some(lines(&[128, 512, 64])));
-    // The key does not tell the calls apart, the versions differ in more, there was no choice.
+    // The key does not distinguish the calls, the versions differ in something else, or there is no choice.
     assert_eq!(chosen(&original, &lines(&[32]), &lines(&[512]), "x.shape[0]"), None);
     assert_eq!(chosen(&original, &lines(&[32]), &lines(&[512]).replace("mask=at", "mask=1+at"), "n_cols"), None);
     assert_eq!(chosen(&lines(&[64]), &lines(&[32]), &lines(&[512]), "n_cols"), None);

@@ -12,7 +12,7 @@ use crate::candidate::Candidate;
 use crate::lines::{lines_of, lines_with_comments};
 use crate::words::{fresh, has_word, indent_of, is_of_word};
 
-/// A statement of the file that is in no other one.
+/// A statement of the file that is in no other statement.
 #[derive(Clone, Copy)]
 struct Item<'a> {
     span: Span,
@@ -20,21 +20,21 @@ struct Item<'a> {
     kind: &'a str,
 }
 
-/// What the other version has that the kept one has not.
+/// The items that only the other version has.
 #[derive(Default)]
 struct Extra<'a> {
     imports: Vec<&'a str>,
     /// Constants and helpers of the host.
     others: Vec<&'a str>,
-    /// Kernels that are new or others, by name.
+    /// The names of kernels that are new or different.
     kernels: BTreeSet<&'a str>,
-    /// What holds a function that launches.
+    /// The statement that contains the host function.
     host: Option<Item<'a>>,
 }
 
 impl<'a> Two<'a> {
-    /// `if n <= 1024:` with the one's statements around the launch, `else:` with those of the other; `None` where the versions differ in
-    /// what is not understood.
+    /// Writes `if n <= 1024:` with one version's statements around the launch, and `else:` with those of the other.
+    /// `None` where the versions differ in something that is not understood.
     pub fn in_versions(&self) -> Option<String> {
         let (kept, other) = self.kept_and_other();
         let (kept_source, other_source) = (Source::parse(kept.text.as_str()), Source::parse(other.text.as_str()));
@@ -64,7 +64,7 @@ impl<'a> Two<'a> {
         Some(apply_edits(&kept.text, &edits))
     }
 
-    /// The other version's kernels get names of their own where the kept one has kernels of theirs.
+    /// The new names of the other version's kernels where the kept version has kernels of the same names.
     fn new_names<'b>(
         &self,
         kept: &Candidate,
@@ -142,7 +142,7 @@ fn extra<'a>(kept: &Candidate, other: &'a Candidate, own: &[Item<'a>], others: &
         }
     }
     let is_plain = |name: &&str| {
-        // What an autotuner chooses it chooses by its key.
+        // An autotuner chooses by its key instead.
         let plain = |kernel: &Kernel| kernel.plain && !kernel.nested && kernel.autotune.is_none();
         let beside = kept.module.kernels.iter().filter(|kernel| kernel.name == **name).count();
         other.module.kernel(name).is_some_and(plain)
@@ -151,7 +151,7 @@ fn extra<'a>(kept: &Candidate, other: &'a Candidate, own: &[Item<'a>], others: &
     extra.kernels.iter().all(is_plain).then_some(extra)
 }
 
-/// Kernels that call one that is another are others, too.
+/// Adds the kernels that call a kernel that differs: they differ, too.
 fn take_callers<'a>(other: &'a Candidate, kernels: &mut BTreeSet<&'a str>) {
     loop {
         let calls = |kernel: &&Kernel| {
@@ -163,7 +163,8 @@ fn take_callers<'a>(other: &'a Candidate, kernels: &mut BTreeSet<&'a str>) {
     }
 }
 
-/// The function that decides, in both versions: the only one that launches the kernels, or that differs.
+/// The host function that gets the condition, in both versions: the only one that launches the kernels, or the only one
+/// that differs.
 fn hosts<'a>(
     kept: &'a Candidate,
     other: &'a Candidate,
@@ -191,18 +192,18 @@ fn holding<'a>(items: &[Item<'a>], span: Span) -> Option<Item<'a>> {
     items.iter().copied().find(|item| item.span.contains(span))
 }
 
-/// What stands around the body of a function.
+/// The text around the body of a function.
 fn frame<'a>(text: &'a str, around: Span, host: &HostFunction) -> Option<(&'a str, &'a str)> {
     let (first, last) = (host.body.first()?, host.body.last()?);
     Some((text.get(around.start..first.span.start)?, text.get(last.span.end..around.end)?))
 }
 
-/// The whole lines of some statements, with what stands before each.
+/// The whole lines of some statements, with the text before each.
 fn lines<'a>(text: &'a str, stmts: &[Stmt]) -> Option<(Span, &'a str, &'a str)> {
     let (first, last) = (stmts.first()?, stmts.last()?);
     let span = Span::new(lines_with_comments(text, first)?.start, lines_of(text, last)?.end);
     let lines = text.get(span.start..span.end)?;
-    // A text of several lines would be another one.
+    // Indentation would change a string of several lines.
     let has_text = lines.contains("\"\"\"") || lines.contains("'''");
     (!has_text).then_some((span, indent_of(text, first.span.start)?, lines))
 }
@@ -212,7 +213,7 @@ fn indented(lines: &str, step: &str) -> String {
     lines.lines().map(line).collect::<Vec<_>>().join("\n")
 }
 
-/// A text with other names.
+/// The text with other names.
 fn replaced(text: &str, names: &[(&str, String)]) -> String {
     let mut new = String::with_capacity(text.len());
     let mut rest = text;

@@ -12,7 +12,7 @@ use crate::subject_launch::{only_launch, passed_as};
 use crate::unmasked::divided;
 use crate::written::{bindings, only_value};
 
-/// The file with masks for the lanes of loads that have none, where it is known what their tiles divide.
+/// The file with masks for the unmasked lanes of loads, where the sizes that the tiles divide are known.
 pub(super) fn bounded(subject: &Subject<'_>) -> Option<String> {
     let (kernel, text) = (subject.kernel, subject.candidate.text.as_str());
     let mut lengths: BTreeMap<&str, Option<String>> = BTreeMap::new();
@@ -22,7 +22,7 @@ pub(super) fn bounded(subject: &Subject<'_>) -> Option<String> {
         lanes.extend(is_bare.then_some((name, tile)));
         let length = lengths.entry(tile).or_insert_with(|| length(subject, tile));
         let Some(length) = length.as_ref() else { return };
-        // Lanes of the first tile: pointers are moved from round to round.
+        // The lanes of the first tile: the pointers move in each iteration.
         let length = if is_bare { left(subject, tile, length) } else { Some(length.clone()) };
         found.extend(length.map(|length| (name, length)));
     });
@@ -42,7 +42,7 @@ pub(super) fn bounded(subject: &Subject<'_>) -> Option<String> {
     (!edits.is_empty()).then(|| apply_edits(text, &edits))
 }
 
-/// Whether a mask says something of a name.
+/// Whether a mask mentions a name.
 fn is_of(subject: &Subject<'_>, mask: &Expr, name: &str) -> bool {
     let mut found = mask.mentions(name);
     mask.walk(&mut |part| {
@@ -52,15 +52,15 @@ fn is_of(subject: &Subject<'_>, mask: &Expr, name: &str) -> bool {
     found
 }
 
-/// A name of as many numbers as a tile has.
+/// A name for a vector of as many numbers as a tile has lanes.
 struct Offsets<'a> {
     name: &'a str,
     tile: &'a str,
-    /// Whether they are those of its lanes alone.
+    /// Whether it is nothing but the lane indices.
     is_bare: bool,
 }
 
-/// `rows = pid * BLOCK + tl.arange(0, BLOCK)`, also with the name of lanes in it.
+/// `rows = pid * BLOCK + tl.arange(0, BLOCK)`, where the lanes may also have a name.
 fn offsets<'a>(subject: &'a Subject<'a>, stmt: &'a Stmt, lanes: &BTreeMap<&str, &'a str>) -> Option<Offsets<'a>> {
     let StmtKind::Assign { targets, value: Some(value), .. } = &stmt.kind else { return None };
     let [target] = targets.as_slice() else { return None };
@@ -80,7 +80,7 @@ fn offsets<'a>(subject: &'a Subject<'a>, stmt: &'a Stmt, lanes: &BTreeMap<&str, 
     Some(Offsets { name, tile, is_bare })
 }
 
-/// The parameter that is what a tile divides, where no mask says that.
+/// The parameter for the size that a tile divides, where no mask mentions it.
 fn length(subject: &Subject<'_>, tile: &str) -> Option<String> {
     let module = &subject.candidate.module;
     let launch = only_launch(subject)?;
@@ -91,7 +91,8 @@ fn length(subject: &Subject<'_>, tile: &str) -> Option<String> {
     sizes.find_map(|size| passed_as(subject, launch, size).filter(|name| !assigned.contains(name)).map(str::to_owned))
 }
 
-/// What is left in a round of the only loop over such tiles: `K - k`, or `K - k * BLOCK_K` where it counts them.
+/// The remaining size in an iteration of the only loop over such tiles: `K - k`, or `K - k * BLOCK_K` where the loop
+/// counts tiles.
 fn left(subject: &Subject<'_>, tile: &str, length: &str) -> Option<String> {
     let mut found = Vec::new();
     walk_statements(&subject.kernel.body, &mut |stmt| {

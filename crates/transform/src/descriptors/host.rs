@@ -16,7 +16,7 @@ use crate::subject_launch::{only_launch, passed};
 use crate::words::{fresh, indent_of};
 use crate::written::is_steady;
 
-/// The only launch, and what it passes.
+/// The only launch, and its arguments.
 pub(super) struct Host<'a> {
     subject: &'a Subject<'a>,
     launch: &'a Launch,
@@ -45,7 +45,7 @@ impl<'a> Host<'a> {
         self.subject.candidate.text.get(expr.span.start..expr.span.end).filter(|text| !text.contains(['\n', '#']))
     }
 
-    /// Along which axis neighbours lie side by side, as far as was seen; whether they do is asked at each call.
+    /// The axis along which elements were contiguous in the recorded call; each call checks it anew.
     pub(super) fn inner(&self, tile: &Tile) -> Option<usize> {
         let last_first = [1, 0];
         let by = |is_one: &dyn Fn(&Poly) -> bool| last_first.into_iter().find(|&at| is_one(&tile.axes[at].stride));
@@ -69,7 +69,7 @@ impl<'a> Host<'a> {
         is_stride && matches!(axis, Some(1 | -1))
     }
 
-    /// What a tensor must be like for a descriptor of it.
+    /// The conditions on a tensor for a descriptor of it.
     pub(super) fn conditions(&self, it: &Loaded<'_>) -> Option<Vec<String>> {
         let tensor = self.of_parameter(&it.tile.base)?.as_name()?;
         let [outer, inner] = it.axes();
@@ -85,7 +85,8 @@ impl<'a> Host<'a> {
         Some(asked)
     }
 
-    /// Scratch memory for descriptors, the question whether there can be some, and its answer for the kernel.
+    /// The edits of the host function: scratch memory for descriptors, the check of whether they can be used, and its
+    /// result for the kernel.
     pub(super) fn edits(&self, switch: &str, asked: &[String]) -> Option<Vec<Edit>> {
         let (module, text) = (&self.subject.candidate.module, self.subject.candidate.text.as_str());
         let host = &module.hosts[self.launch.host?];
@@ -109,7 +110,7 @@ impl<'a> Host<'a> {
     }
 }
 
-/// The start of the comments that stand directly above.
+/// The start of the comments directly above.
 fn with_comments(text: &str, mut at: usize) -> usize {
     while let Some(above) = text[..at].strip_suffix('\n') {
         let start = above.rfind('\n').map_or(0, |end| end + 1);

@@ -1,4 +1,5 @@
-//! Numbers that a kernel computes of its program's, by quotients and remainders: as names, which is all that places ask of them.
+//! Scalars that a kernel computes from its program index by division and remainder. For tiles it suffices that each has
+//! a name.
 
 use std::collections::BTreeSet;
 
@@ -9,12 +10,12 @@ use model::kernel::{Kernel, Module, Param};
 use crate::subject::Subject;
 use crate::written::bindings;
 
-/// Functions of `triton.language` that make one number of others.
+/// Functions of `triton.language` that return a scalar for scalars.
 const FUNCTIONS: [&str; 6] = ["program_id", "num_programs", "cdiv", "minimum", "maximum", "swizzle2d"];
-/// What no sum of products says.
+/// Operators that no sum of products can express.
 const OPERATORS: [&str; 2] = ["//", "%"];
 
-/// `pid_m = first + (pid % in_group) % rows`: names of single numbers, each assigned once.
+/// `pid_m = first + (pid % in_group) % rows`: names of scalars, each assigned once.
 pub(super) struct Numbers<'a> {
     pub(super) names: BTreeSet<&'a str>,
     statements: Vec<&'a Stmt>,
@@ -63,7 +64,7 @@ impl<'a> Numbers<'a> {
         Self { names, statements }
     }
 
-    /// What the kernel computes whatever launches pass, where such numbers are passed to it.
+    /// The analysis of the kernel for any launch, with such scalars as parameters.
     pub(super) fn facts(&self, subject: &Subject<'_>) -> Option<KernelAnalysis> {
         let mut module = subject.candidate.module.clone();
         let kernel = module.kernels.iter_mut().find(|kernel| kernel.name == subject.kernel.name)?;

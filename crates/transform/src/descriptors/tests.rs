@@ -21,7 +21,7 @@ fn rewritten(text: &str) -> Option<String> {
     turned(text, TritonTarget::newest(), &[])
 }
 
-/// Pointers that move along `a`, and rows of `b` that lie along the second axis of the product.
+/// A product with pointers that move along `a`, and rows of `b` along the second axis of the product.
 const PRODUCT: &str = "import torch
 import triton
 import triton.language as tl
@@ -50,7 +50,7 @@ def run(a, b, c, M, N, K):
 ";
 
 #[test]
-fn pointers_and_masks_become_places_in_a_matrix() {
+fn pointers_and_masks_are_replaced_by_descriptor_positions() {
     let new = rewritten(PRODUCT).unwrap();
     let kernel = "def allocate_scratch(size: int, alignment: int, stream):
     return torch.empty(size, device=\"cuda\", dtype=torch.int8)
@@ -101,7 +101,7 @@ def k(a_ptr, b_ptr, c_ptr, M, N, K, stride_m, stride_k, BM: tl.constexpr, BN: tl
 }
 
 #[test]
-fn which_axis_is_contiguous_is_seen_from_the_recorded_call() {
+fn the_contiguous_axis_is_that_of_the_recorded_call() {
     let new = turned(PRODUCT, TritonTarget::newest(), &[("stride_m", 1), ("stride_k", 512)]).unwrap();
     assert!(new.contains("a_ptr, shape=[K, M], strides=[stride_k, 1], block_shape=[BK, BM]"), "{new}");
     assert!(new.contains("a = tl.trans(a_tiles.load([i * BK, m * BM]))"), "{new}");
@@ -110,14 +110,14 @@ fn which_axis_is_contiguous_is_seen_from_the_recorded_call() {
 
 #[test]
 fn loads_that_are_not_a_tile_of_a_matrix_stay_as_they_are() {
-    // What is left of the two.
+    // Which of the two loads use a descriptor.
     let has = |old: &str, new: &str| {
         assert_eq!(PRODUCT.matches(old).count(), 1, "{old}");
         let new = rewritten(&PRODUCT.replace(old, new)).unwrap_or_default();
         (new.contains("a = a_tiles.load"), new.contains("b_tiles.load"))
     };
     assert_eq!(has("# turned", "# turned around"), (true, true));
-    // The grid says how many rows there are.
+    // The grid determines the number of rows.
     assert_eq!(has("(rows[:, None] < M) & (depth[None, :] < K - i * BK)", "depth[None, :] < K - i * BK"), (true, true));
     for (old, new) in [
         ("a_ptrs += BK * stride_k", "a_ptrs += BK * stride_m"),
@@ -162,7 +162,7 @@ fn kernels_without_products_and_other_surroundings_are_left_alone() {
     assert_eq!(turned(PRODUCT, TritonTarget::of(OLD), &[]), None, "that release has none");
 }
 
-/// A product whose programs go in groups, and whose rows and columns begin anew behind the last.
+/// A product whose programs are ordered in groups, and whose rows and columns wrap around after the last one.
 const GROUPED: &str = "import torch
 import triton
 import triton.language as tl
@@ -199,7 +199,7 @@ def run(a, b, c, M, N, K):
 ";
 
 #[test]
-fn rows_that_begin_anew_and_numbers_of_groups_are_places_in_a_matrix_too() {
+fn wrapped_rows_and_grouped_programs_get_descriptors() {
     let new = rewritten(GROUPED).unwrap();
     for line in [
         "    rows = pid_m * BM + tl.arange(0, BM)\n",
@@ -217,14 +217,14 @@ fn rows_that_begin_anew_and_numbers_of_groups_are_places_in_a_matrix_too() {
 }
 
 #[test]
-fn rows_begin_anew_where_something_could_see_it() {
+fn observable_wrapped_rows_are_kept() {
     for (old, new) in [
-        // What lies behind the last row is stored, or goes into what is.
+        // The elements beyond the last row are stored, or affect stored ones.
         ("(out_rows[:, None] < M) & (out", "(out"),
         ("acc * scale[None, :]", "acc - tl.sum(acc, 0)[None, :]"),
         ("acc * scale[None, :]", "helper(acc)"),
         ("tl.dot(a, b, acc)", "tl.dot(a, tl.reshape(b, (BK, BN)), acc)"),
-        // A row is used otherwise, or is none of the launch's matrix.
+        // A row is used otherwise, or is not a row of the launch's matrix.
         ("a_ptr + rows[:, None] * stride_m", "a_ptr + (rows * 2)[:, None] * stride_m"),
         ("tl.arange(0, BM)) % M", "tl.arange(0, BM)) % (M - 1)"),
     ] {
@@ -232,13 +232,13 @@ fn rows_begin_anew_where_something_could_see_it() {
         let new = rewritten(&GROUPED.replace(old, new)).unwrap_or_default();
         assert!(!new.contains("a_tiles.load"), "{new}");
     }
-    // A number that changes names no place.
+    // A variable that is assigned twice cannot describe a position.
     let twice = GROUPED.replace("    rows = (", "    pid_m = pid_m + 1\n    rows = (").replace(" % M\n", "\n");
     assert!(!rewritten(&twice).unwrap_or_default().contains("a_tiles.load"));
 }
 
 #[test]
-fn where_nothing_is_masked_what_tiles_divide_is_where_matrices_end() {
+fn without_masks_the_divided_sizes_bound_the_matrices() {
     let rows = "    rows = m * BM + tl.arange(0, BM)\n";
     let plain = PRODUCT.replace(", mask=(rows[:, None] < M) & (depth[None, :] < K - i * BK), other=0.0)", ")");
     let plain = plain.replace(",\n                    mask=(at[:, None] < K) & (N > columns[None, :]))", ")");
@@ -252,13 +252,13 @@ fn where_nothing_is_masked_what_tiles_divide_is_where_matrices_end() {
     for expected in shapes.iter().chain(&loads).chain(&told) {
         assert!(new.contains(expected), "{expected}: {new}");
     }
-    // Where rows begin anew, masks are for what does not.
+    // Where rows wrap around, other masks stay.
     let anew = plain.replace(rows, "    rows = (m * BM + tl.arange(0, BM)) % M\n");
     let anew = anew.replace("tl.store(c_ptr + rows[:, None] * N + columns, acc)", "tl.store(c_ptr + (m * BM + tl.arange(0, BM))[:, None] * N + columns, acc, mask=(m * BM + tl.arange(0, BM))[:, None] < M)");
     let new = rewritten(&anew).unwrap();
     for expected in shapes.iter().chain(&loads) {
         assert!(new.contains(expected), "{expected}: {new}");
     }
-    // Nobody says how many rows there are.
+    // The number of rows is unknown.
     assert!(!rewritten(&plain.replace("a, b, c, M, N", "a, b, c, 8, N")).is_some_and(|new| new.contains("a_tiles")));
 }

@@ -7,27 +7,27 @@ use model::kernel::ast::{Expr, ExprKind, Stmt, StmtKind, walk_statements};
 
 use crate::subject::Subject;
 
-/// One axis of a tile, and of the matrix that it is a part of.
+/// One axis of a tile, and of the matrix that the tile is a part of.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Axis {
-    /// How far apart neighbours lie in memory.
+    /// The distance between neighbours in memory.
     pub(super) stride: Poly,
-    /// How many there are in the matrix, and in the tile.
+    /// The size of the matrix, and that of the tile.
     pub(super) length: Poly,
     pub(super) size: Poly,
-    /// Where the tile begins.
+    /// The position where the tile begins.
     pub(super) start: Poly,
 }
 
-/// A tile of a matrix that begins where a parameter points to.
+/// A tile of a matrix that begins at a parameter's address.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Tile {
     pub(super) base: String,
-    /// As the tile has them.
+    /// The axes, in the order of the tile.
     pub(super) axes: [Axis; 2],
 }
 
-/// What a load brings, where its mask keeps to the bounds of a matrix and nothing else; `None` where that is not certain.
+/// The tile that a load reads, where its mask is exactly the bounds of a matrix; `None` where that is not certain.
 pub(super) fn tile_of(
     subject: &Subject<'_>,
     facts: &KernelAnalysis,
@@ -69,20 +69,20 @@ fn axis(facts: &KernelAnalysis, index: &Index, lane: u32, guard: &[IndexComparis
     let mut bounds = guard.iter().filter(|it| it.left.has(&lane) || it.right.has(&lane)).map(|it| bound(it, &lane));
     let (start, length) = match bounds.next() {
         Some(first) => first.filter(|first| bounds.all(|other| other.as_ref() == Some(first)))?,
-        // The whole of it.
+        // Without a condition it is the whole axis.
         None => (Poly::default(), size.clone()),
     };
     Some(Axis { stride, length, size, start })
 }
 
-/// Where the lanes begin and what they stay below, by `start + lane < length`, in whatever form.
+/// The start of the lanes and their bound, from `start + lane < length` in any form.
 fn bound(condition: &IndexComparison, lane: &Atom) -> Option<(Poly, Poly)> {
     let (less, more) = match condition.op.as_ref() {
         "<" => (&condition.left, &condition.right),
         ">" => (&condition.right, &condition.left),
         _ => return None,
     };
-    // What changes from round to round goes to the left.
+    // Terms that change from iteration to iteration go to the left.
     let changing = part(more, |atom| matches!(atom, Atom::Loop(_)))?;
     let (less, more) = (less.plus(&changing, -1)?, more.plus(&changing, -1)?);
     let start =
@@ -103,7 +103,8 @@ fn part(poly: &Poly, of: impl Fn(&Atom) -> bool) -> Option<Poly> {
     })
 }
 
-/// Whether pointers are where a tile is: at once, or by being moved in each round of a loop that counts from 0.
+/// Whether the pointers address the tile, either directly or by an addition in each iteration of a loop that counts
+/// from 0.
 fn goes_there(
     subject: &Subject<'_>,
     facts: &KernelAnalysis,
@@ -138,7 +139,7 @@ fn goes_there(
     Some(move_of(of_loop?, name, load)? == step)
 }
 
-/// By how much a name grows at the end of a round, and nowhere else in it.
+/// The amount by which a name grows at the end of an iteration, if it changes nowhere else in the loop.
 fn move_of(body: &[Stmt], name: &str, load: &Expr) -> Option<Poly> {
     let mut assigned = 0;
     walk_statements(body, &mut |stmt| {
@@ -153,7 +154,8 @@ fn move_of(body: &[Stmt], name: &str, load: &Expr) -> Option<Poly> {
     grows.filter(|_| assigned == 1).and_then(poly)
 }
 
-/// A sum of products of parameters and numbers. What else has a name is taken for a parameter, and then is none that is looked for.
+/// A polynomial of parameters and numbers. Any other name is treated as a parameter, which then matches none of the
+/// wanted ones.
 fn poly(expr: &Expr) -> Option<Poly> {
     match &expr.kind {
         ExprKind::Int(number) => Some(Poly::number(*number)),

@@ -16,23 +16,23 @@ pub(super) struct Words<'a> {
     pub(super) loops: &'a [Loop],
     /// Names that are assigned.
     pub(super) assigned: BTreeSet<&'a str>,
-    /// Those of single numbers, which places may have.
+    /// The names of scalars, which positions may mention.
     pub(super) numbers: BTreeSet<&'a str>,
 }
 
 impl<'a> Words<'a> {
-    /// How much deeper a block stands than what it belongs to.
+    /// The indentation of a block relative to its statement.
     pub(super) fn step(&self) -> Option<&'a str> {
         let (text, kernel) = (self.subject.candidate.text.as_str(), self.subject.kernel);
         let outer = indent_of(text, kernel.def_span.start)?;
         indent_of(text, first_statement(kernel)?.span.start)?.strip_prefix(outer).filter(|step| !step.is_empty())
     }
 
-    /// Makes a descriptor.
+    /// The statement that makes a descriptor.
     pub(super) fn descriptor(&self, it: &Loaded<'_>) -> Option<String> {
         let make = self.subject.candidate.module.language_name(self.subject.kernel, "make_tensor_descriptor")?;
         let [outer, inner] = it.axes();
-        // A descriptor is made before the kernel has computed any.
+        // A descriptor is made before the kernel has computed any scalar.
         let is_number = |atom: &Atom| matches!(atom, Atom::Param(name) if self.numbers.contains(&**name));
         let say = |poly: &Poly| self.poly(poly).filter(|_| !poly.any(is_number));
         let is_kept = !self.assigned.contains(it.tile.base.as_str());
@@ -49,7 +49,7 @@ impl<'a> Words<'a> {
         ))
     }
 
-    /// The statement as it is, and before it what it is with descriptors.
+    /// The statement as it is, preceded by its form with descriptors.
     pub(super) fn branch(&self, it: &Loaded<'_>, switch: &str) -> Option<Edit> {
         let text = self.subject.candidate.text.as_str();
         let (indent, step) = (indent_of(text, it.stmt.span.start)?, self.step()?);
@@ -75,7 +75,7 @@ impl<'a> Words<'a> {
                 (_, false) => " + ",
             };
             let number = (factor.abs() != 1).then(|| factor.abs().to_string());
-            // The number of a program or of a round before what it is multiplied with.
+            // The index of a program or an iteration comes before its factor.
             let (numbers, sizes): (Vec<&Atom>, Vec<&Atom>) =
                 atoms.iter().partition(|atom| !matches!(atom, Atom::Param(name) if !self.numbers.contains(&**name)));
             let names: Option<Vec<String>> = numbers.into_iter().chain(sizes).map(|atom| self.atom(atom)).collect();
@@ -118,7 +118,7 @@ impl<'a> Words<'a> {
         }
     }
 
-    /// `pid_m = tl.program_id(0)`, where that is the only thing that is assigned to the name.
+    /// `pid_m = tl.program_id(0)`, where it is the only assignment to the name.
     fn named_program(&self, stmt: &'a Stmt, axis: i64) -> Option<&'a str> {
         let StmtKind::Assign { targets, value: Some(value), .. } = &stmt.kind else { return None };
         let [target] = targets.as_slice() else { return None };

@@ -1,4 +1,5 @@
-//! Rows that begin anew behind the last one, `(pid * BLOCK + tl.arange(0, BLOCK)) % M`, and are not stored: masks say it as well.
+//! Rows that wrap around, `(pid * BLOCK + tl.arange(0, BLOCK)) % M`, and whose excess is not stored: masks can replace
+//! the remainder.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +13,7 @@ use crate::statements::assigned;
 use crate::subject::Subject;
 use crate::written::{bindings, only_value};
 
-/// Functions of `triton.language` under which lanes stay by themselves.
+/// Functions of `triton.language` that do not mix lanes.
 const APART: [&str; 18] = [
     "program_id",
     "num_programs",
@@ -33,13 +34,14 @@ const APART: [&str; 18] = [
     "multiple_of",
     "assume",
 ];
-/// How many names are followed.
+/// The greatest number of names that are followed.
 pub(super) const DEPTH: usize = 4;
 
-/// Names of lanes, and what they do not reach.
+/// Names of lanes, and their bounds.
 pub(super) type Lengths<'a> = BTreeMap<&'a str, &'a str>;
 
-/// The file with masks instead, where no lane of the kernel's products meets another one and stores leave out what does not exist.
+/// The file with masks in place of the remainder, where the lanes of the kernel's products never meet and stores mask
+/// off the rows that do not exist.
 pub(super) fn unwrapped(subject: &Subject<'_>) -> Option<String> {
     let (kernel, text) = (subject.kernel, subject.candidate.text.as_str());
     let (names, mut edits) = wrapped(subject)?;
@@ -48,7 +50,7 @@ pub(super) fn unwrapped(subject: &Subject<'_>) -> Option<String> {
     walk_expressions(&kernel.body, &mut |expr| {
         let Some(call) = expr.as_call() else { return };
         let Some(member) = subject.member(call) else {
-            // Methods that change types, and functions of Python; a helper may do anything.
+            // Methods that convert types, and functions of Python, do not mix lanes; a helper may do anything.
             let is_method = matches!(&call.func.kind, ExprKind::Attribute { name, .. } if name == "to");
             are_apart &= is_method || call.func.as_name().is_some_and(|name| ["min", "max", "range"].contains(&name));
             return;
@@ -78,7 +80,7 @@ pub(super) fn unwrapped(subject: &Subject<'_>) -> Option<String> {
     Some(apply_edits(text, &edits))
 }
 
-/// The edits that have a load leave out what does not lie below a length, by the forms (`offs[:, None]`) in its pointer.
+/// The edits that mask a load by lengths, for the forms (`offs[:, None]`) of the lanes in its pointer.
 pub(super) fn masked(call: &Call, lengths: &BTreeMap<&str, &str>) -> Option<Vec<Edit>> {
     let conditions: Vec<String> = lengths.iter().map(|(form, length)| format!("({form} < {length})")).collect();
     let Some(last) = call.args.last().filter(|_| !conditions.is_empty()) else { return Some(Vec::new()) };
@@ -90,7 +92,7 @@ pub(super) fn masked(call: &Call, lengths: &BTreeMap<&str, &str>) -> Option<Vec<
     Some(edits)
 }
 
-/// `name = … (… tl.arange(…) …) % M …`, and the edits that leave the remainder out.
+/// `name = … (… tl.arange(…) …) % M …`, and the edits that remove the remainder.
 fn wrapped<'a>(subject: &'a Subject<'a>) -> Option<(Lengths<'a>, Vec<Edit>)> {
     let (kernel, text) = (subject.kernel, subject.candidate.text.as_str());
     let assigned = assigned(kernel);
@@ -133,7 +135,7 @@ fn has_lanes(subject: &Subject<'_>, expr: &Expr, depth: usize) -> bool {
     found
 }
 
-/// Whether a value is a part of it, or that with a hint.
+/// Whether the value, with or without a hint, is the same expression.
 fn is_itself(subject: &Subject<'_>, value: &Expr, part: &Expr) -> bool {
     if value.span == part.span {
         return true;
@@ -144,7 +146,7 @@ fn is_itself(subject: &Subject<'_>, value: &Expr, part: &Expr) -> bool {
     hint.and_then(|call| call.args.first()).is_some_and(|first| is_itself(subject, &first.value, part))
 }
 
-/// Whether a mask leaves out what does not lie below a length.
+/// Whether a mask disables all lanes that are not below a length.
 fn is_below(subject: &Subject<'_>, mask: &Expr, length: &str, depth: usize) -> bool {
     match &mask.kind {
         ExprKind::Compare { rest, .. } => {
@@ -161,7 +163,7 @@ fn is_below(subject: &Subject<'_>, mask: &Expr, length: &str, depth: usize) -> b
     }
 }
 
-/// In which forms (`offs[:, None]`) such names are in a pointer; `None` where they are lost.
+/// The forms (`offs[:, None]`) in which such names occur in a pointer; `None` where they cannot be followed.
 pub(super) fn forms<'a>(
     subject: &'a Subject<'a>,
     names: &Lengths<'a>,

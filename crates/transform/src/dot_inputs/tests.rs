@@ -9,7 +9,7 @@ use crate::candidate::Candidate;
 const HEAD: &str = "import triton\nimport triton.language as tl\n\n@triton.jit\ndef k(x, y, o, n, B: tl.constexpr):\n";
 const TAIL: &str = "\ndef run(x):\n    k[(1,)](x, x, x, 7, 16)\n";
 
-/// The kinds of turns, and what becomes of the body.
+/// The kind of each proposal, with the changed body.
 fn turned(body: &str) -> Vec<(String, String)> {
     let text = format!("{HEAD}{body}{TAIL}");
     let candidate = Candidate::original(&text);
@@ -37,7 +37,7 @@ fn casts_of_both_factors_are_left_out() {
 }
 
 #[test]
-fn what_is_computed_in_fp32_is_rounded_to_the_type_of_the_other() {
+fn an_fp32_factor_is_rounded_to_the_type_of_the_other() {
     let body = "    r = tl.arange(0, B)
     q = tl.load(x + r[:, None] * B + r)
     s = tl.dot(q, tl.trans(q))
@@ -54,14 +54,14 @@ fn what_is_computed_in_fp32_is_rounded_to_the_type_of_the_other() {
 }
 
 #[test]
-fn what_is_used_otherwise_or_no_half_precision_is_left_alone() {
+fn casts_with_other_uses_or_types_are_kept() {
     for body in [
-        // Read by more than products.
+        // A name that is also read outside of products.
         "    r = tl.arange(0, B)
     a = tl.load(x + r[:, None] * B + r).to(tl.float32)
     tl.store(o + r[:, None] * B + r, tl.dot(a, a) + a)
 ",
-        // Given twice.
+        // A name with two assignments.
         "    r = tl.arange(0, B)
     a = tl.load(x + r[:, None] * B + r).to(tl.float32)
     a = tl.load(y + r[:, None] * B + r).to(tl.float32)
@@ -71,7 +71,7 @@ fn what_is_used_otherwise_or_no_half_precision_is_left_alone() {
         "    r = tl.arange(0, B)
     tl.store(o + r[:, None] * B + r, tl.dot((r[:, None] + r).to(tl.float32), (r[:, None] - r).to(tl.float32)))
 ",
-        // Another result is asked for, and nothing is cast.
+        // Another type of result is requested, and nothing is cast.
         "    r = tl.arange(0, B)
     a = tl.load(x + r[:, None] * B + r)
     tl.store(o + r[:, None] * B + r, tl.dot(a.to(tl.float32), a.to(tl.float32), out_dtype=tl.float32) + tl.dot(a, a))

@@ -6,21 +6,22 @@ use crate::subject::Subject;
 use crate::subject_launch::{given, only_launch, programs_along};
 use crate::written::bindings;
 
-/// How many names are followed.
+/// The greatest number of names that are followed.
 const DEPTH: usize = 8;
 
-/// Under what a comparison holds: the size is a multiple of the tile, or, where tiles have no start, no less than it.
+/// The condition under which a comparison holds: the size is a multiple of the tile, or at least the tile where tiles
+/// have no start.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Even<'a> {
     pub(super) size: &'a str,
     pub(super) tile: &'a str,
     /// Whether there are several tiles along the size.
     pub(super) has_start: bool,
-    /// Whether those come in the rounds of a loop.
+    /// Whether these are the iterations of a loop.
     pub(super) in_rounds: bool,
 }
 
-/// A part of a sum of offsets.
+/// A summand of an offset.
 enum Term<'a> {
     /// `tl.arange(0, B)`
     Tile(&'a str),
@@ -33,13 +34,13 @@ enum Term<'a> {
     },
 }
 
-/// What a name is bound to, the same everywhere.
+/// The value of a name, which is the same at all bindings.
 enum Origin<'a> {
     Value(&'a Expr),
     Loop(&'a Expr),
 }
 
-/// Sees a kernel and its launch.
+/// The prover for one kernel and its launch.
 pub(super) struct EvenSizesProof<'a> {
     subject: &'a Subject<'a>,
 }
@@ -49,7 +50,7 @@ impl<'a> EvenSizesProof<'a> {
         Self { subject }
     }
 
-    /// Whether `left < right` is `start + tl.arange(0, B) < n`, however that is written.
+    /// Whether `left < right` is `start + tl.arange(0, B) < n` in any form.
     pub(super) fn less(&self, left: &'a Expr, right: &'a Expr) -> Option<Even<'a>> {
         let mut terms = Vec::new();
         self.add(left, true, DEPTH, &mut terms)?;
@@ -70,7 +71,7 @@ impl<'a> EvenSizesProof<'a> {
         fits.then_some(Even { size, tile, has_start: start.is_some(), in_rounds })
     }
 
-    /// Takes a sum apart; `None` where a part of it is something else.
+    /// Splits a sum into its terms; `None` where one of them has another form.
     fn add(&self, expr: &'a Expr, is_left: bool, depth: usize, terms: &mut Vec<(bool, Term<'a>)>) -> Option<()> {
         let depth = depth.checked_sub(1)?;
         match &expr.kind {
@@ -118,7 +119,7 @@ impl<'a> EvenSizesProof<'a> {
         (start.as_int() == Some(0)).then_some(Term::Start { tile, size, in_rounds: true })
     }
 
-    /// `index * B`, with an index of `cdiv(n, B)`.
+    /// `index * B`, with an index below `cdiv(n, B)`.
     fn product(&self, index: &'a Expr, tile: &'a Expr) -> Option<Term<'a>> {
         let tile = self.tile(tile)?;
         let program = |expr| self.program(expr, tile);
@@ -149,7 +150,7 @@ impl<'a> EvenSizesProof<'a> {
         self.number(of).filter(|_| self.tile(by) == Some(tile))
     }
 
-    /// The size that the programs of an axis go along, where that has `cdiv(n, B)` of them.
+    /// The size that is divided among the programs of an axis, where there are `cdiv(n, B)` of them.
     fn program(&self, expr: &'a Expr, tile: &str) -> Option<&'a str> {
         let (module, kernel) = (&self.subject.candidate.module, self.subject.kernel);
         let call = expr
@@ -166,7 +167,7 @@ impl<'a> EvenSizesProof<'a> {
         (is_cdiv && given(by).contains(&tile)).then_some(size)
     }
 
-    /// A parameter that is passed at each launch and keeps what is passed.
+    /// A parameter that each launch passes and that is never assigned.
     fn number(&self, expr: &'a Expr) -> Option<&'a str> {
         let kernel = self.subject.kernel;
         let param = kernel.param(expr.as_name()?)?;
@@ -178,7 +179,7 @@ impl<'a> EvenSizesProof<'a> {
         self.number(expr).filter(|name| self.subject.kernel.param(name).is_some_and(|param| param.constexpr))
     }
 
-    /// What a name is bound to wherever it is bound, which may be several times the same.
+    /// The value of a name if it is the same at all of its bindings.
     fn origin(&self, name: &str) -> Option<Origin<'a>> {
         let text = self.subject.candidate.text.as_str();
         let mut found: Option<(bool, &'a Expr)> = None;
@@ -198,7 +199,7 @@ impl<'a> EvenSizesProof<'a> {
         found.map(|(is_loop, value)| if is_loop { Origin::Loop(value) } else { Origin::Value(value) })
     }
 
-    /// The numbers of `range(…)` or `tl.range(…)`.
+    /// The arguments of `range(…)` or `tl.range(…)`.
     fn range(&self, expr: &'a Expr) -> Option<Vec<&'a Expr>> {
         let call = expr.as_call()?;
         let is_plain = call.func.as_name() == Some("range") && !self.subject.kernel.locals.contains("range");
@@ -208,7 +209,7 @@ impl<'a> EvenSizesProof<'a> {
         (!call.has_star()).then(|| call.args.iter().map(|arg| &arg.value).collect())
     }
 
-    /// The arguments without keywords of a call of Triton's.
+    /// The positional arguments of a call of a Triton function.
     fn called(&self, name: &str, expr: &'a Expr) -> Option<Vec<&'a Expr>> {
         let call = expr.as_call()?;
         let (module, kernel) = (&self.subject.candidate.module, self.subject.kernel);

@@ -39,7 +39,7 @@ def run(a, b, c):
 ";
 
 #[test]
-fn the_loop_of_a_product_comes_first_and_its_parts_alone_are_told() {
+fn the_size_of_a_products_loop_is_proposed_first_and_alone() {
     let found = turned(PRODUCT, Vec::new());
     let expected = PRODUCT
         .replace(
@@ -50,18 +50,18 @@ fn the_loop_of_a_product_comes_first_and_its_parts_alone_are_told() {
         .replace("(ks[None, :] < left)", "((ks[None, :] < left) | EVEN_K)")
         .replace("mask=ks[:, None] < K - i * BK,", "mask=(ks[:, None] < K - i * BK) | EVEN_K,");
     assert_eq!(found[0], expected);
-    // The programs go along the other sizes; what is passed as a tile is as good as its name.
+    // The programs divide the other sizes; a tile passed as an expression counts like its name.
     assert_eq!(found.len(), 3);
     assert_eq!(found[1].matches("((m[:, None] < M) | EVEN_M)").count(), 2, "{}", found[1]);
     assert!(found[2].contains("((n[None, :] < N) | EVEN_N)"), "{}", found[2]);
-    // Another turn goes on top of it, once each.
+    // A further proposal adds to the result, once for each size.
     let next = turned(&found[0], Vec::new());
     assert_eq!(next.len(), 2);
     assert!(next[0].contains("% args[\"BM\"] == 0})\n@triton.jit"), "{}", next[0]);
 }
 
 #[test]
-fn another_grid_says_nothing_of_the_programs() {
+fn grids_of_another_form_prove_no_program_bounds() {
     for (old, new) in [
         ("triton.cdiv(M, meta[\"BM\"])", "triton.cdiv(M, meta[\"BM\"]) + 1"),
         ("triton.cdiv(M, meta[\"BM\"])", "triton.cdiv(M, meta[\"BN\"])"),
@@ -98,7 +98,7 @@ fn one_tile() -> String {
 }
 
 #[test]
-fn rows_in_tiles_and_in_one_tile_are_told() {
+fn masks_of_tiled_and_single_tile_rows_are_relaxed() {
     let expected = ROWS
         .replace(
             "@triton.jit",
@@ -126,7 +126,7 @@ fn sizes_that_were_never_even_are_left_alone() {
 }
 
 #[test]
-fn what_may_not_hold_is_left_alone() {
+fn masks_that_may_matter_for_even_sizes_are_kept() {
     for (old, new) in [
         ("tl.range(0, n, B", "tl.range(1, n, B"),
         ("tl.range(0, n, B", "tl.range(0, n + 1, B"),

@@ -9,15 +9,15 @@ use model::kernel::{Kernel, Module};
 use super::super::reaching::{Given, Id, Reaching};
 use super::{LN_2, LOG2_E};
 
-/// Functions of numbers that are known before the kernel does any work.
+/// Functions of scalars that are computed once, before the kernel does any work.
 const OF_NUMBERS: &[&str] = &["rsqrt", "sqrt", "sqrt_rn"];
-/// Functions that only arrange what they are given.
+/// Functions that only rearrange their argument.
 const ARRANGING: &[&str] = &["broadcast_to", "expand_dims", "max", "min", "reshape", "trans"];
 
 type Times = HashMap<*const Expr, &'static str>;
 
-/// By what which expressions are multiplied, so that all of these exponents that can be are to the base 2; the others are multiplied
-/// themselves. `None` where all are.
+/// The factors of expressions such that as many of these exponents as possible are to base 2; the remaining exponents
+/// are multiplied themselves. `None` where all would be.
 pub(super) fn folded(module: &Module, kernel: &Kernel, exponents: &[&Expr]) -> Option<Times> {
     let reaching = Reaching::of(kernel)?;
     let (wider, wanted, times) = Default::default();
@@ -35,14 +35,14 @@ pub(super) fn folded(module: &Module, kernel: &Kernel, exponents: &[&Expr]) -> O
     Some(fold.times)
 }
 
-/// Assignments whose values get the factor between the bases, and what for.
+/// The assignments whose values get the factor, and the uses that need it.
 #[derive(Clone)]
 struct Fold<'a, 'r> {
     module: &'a Module,
     kernel: &'a Kernel,
     reaching: &'r Reaching<'a>,
     wider: BTreeSet<Id>,
-    /// Names that are read where the value with the factor is meant.
+    /// Reads of names where the value with the factor is meant.
     wanted: HashSet<*const Expr>,
     times: Times,
 }
@@ -53,7 +53,7 @@ impl Fold<'_, '_> {
         Some(())
     }
 
-    /// Has an expression mean its value with the factor; `None` where that would take a multiplication of tiles.
+    /// Makes an expression produce its value with the factor; `None` where that would need a multiplication of tiles.
     fn want(&mut self, expr: &Expr) -> Option<()> {
         match &expr.kind {
             ExprKind::Name(_) => {
@@ -100,7 +100,7 @@ impl Fold<'_, '_> {
         }
     }
 
-    /// Has an assignment give its name the value with the factor.
+    /// Makes an assignment give its name the value with the factor.
     fn widen(&mut self, id: Id) -> Option<()> {
         if !self.wider.insert(id) {
             return Some(());
@@ -112,7 +112,7 @@ impl Fold<'_, '_> {
                     self.want(value)?;
                     before.into_iter().try_for_each(|id| self.widen(id))
                 }
-                // What was there before stays what it is.
+                // The previous value of the name keeps its meaning.
                 "*" if self.is_number(value) => self.multiply(value, LOG2_E),
                 "/" if self.is_number(value) => self.multiply(value, LN_2),
                 _ => None,
@@ -121,8 +121,8 @@ impl Fold<'_, '_> {
         }
     }
 
-    /// Whether everything else still means what it did: where a name with the factor is read for its own sake, it is taken out again,
-    /// but not in a loop, where it would be taken out each time.
+    /// Checks that everything else keeps its meaning: where a name with the factor is read for another purpose, the
+    /// factor is removed again, but not in a loop, where each iteration would remove it.
     fn settle(&mut self) -> Option<()> {
         let is_wider = |ids: &BTreeSet<Id>| ids.iter().any(|id| self.wider.contains(id));
         for (id, (given, _)) in self.reaching.assignments.iter().enumerate() {
@@ -144,7 +144,8 @@ impl Fold<'_, '_> {
         Some(())
     }
 
-    /// Whether that is one number which does not change, so that what it is multiplied by is multiplied before the kernel does any work.
+    /// Whether an expression is a loop-invariant scalar, whose product with the factor is computed before the kernel
+    /// does any work.
     fn is_number(&self, expr: &Expr) -> bool {
         match &expr.kind {
             ExprKind::Int(_) | ExprKind::Float(_) => true,

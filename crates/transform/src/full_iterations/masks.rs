@@ -8,24 +8,24 @@ use super::proof::Rounds;
 use crate::lines::lines_of;
 use crate::names::uses;
 
-/// A round that ends at or before this needs some mask no more.
+/// The bound up to which an iteration may extend without needing some mask.
 #[derive(PartialEq)]
 pub(super) struct Limit<'a> {
-    /// What must hold for the mask to be there at all: a number of the kernel.
+    /// The condition for the mask to exist at all: a scalar of the kernel.
     pub(super) guard: Option<&'a Expr>,
     pub(super) text: String,
 }
 
-/// The edits that take masks away, and up to where they may.
+/// The edits that remove masks, and the bounds up to which that is right.
 pub(super) struct Masks<'a> {
     pub(super) limits: Vec<Limit<'a>>,
     pub(super) edits: Vec<Edit>,
-    /// Names of masks, as often as they are used no more.
+    /// Names of masks, once for each use that is removed.
     gone: Vec<&'a str>,
 }
 
 impl<'a> Masks<'a> {
-    /// `None` where there is nothing to take away, or nothing would be left.
+    /// Finds the masks to remove; `None` where there is none, or where nothing would be left.
     pub(super) fn of(rounds: &Rounds<'a>) -> Option<Self> {
         let (limits, edits, gone) = Default::default();
         let mut masks = Self { limits, edits, gone };
@@ -34,7 +34,7 @@ impl<'a> Masks<'a> {
         (!is_empty && !masks.edits.is_empty()).then_some(masks)
     }
 
-    /// Whether nothing is left of some statements.
+    /// Edits some statements. Returns whether all of them are removed.
     fn block(&mut self, rounds: &Rounds<'a>, body: &'a [Stmt], guard: Option<&'a Expr>) -> Option<bool> {
         let mut is_empty = true;
         for stmt in body {
@@ -106,7 +106,7 @@ impl<'a> Masks<'a> {
         }
     }
 
-    /// What is left of a mask, in parentheses where it needs them.
+    /// The rest of a mask, in parentheses where it needs them.
     fn rest(&mut self, rounds: &Rounds<'a>, mask: &'a Expr, guard: Option<&'a Expr>) -> Option<String> {
         if let Some(limits) = rounds.limits(mask) {
             self.keep(guard, limits);
@@ -141,7 +141,7 @@ impl<'a> Masks<'a> {
         Some(())
     }
 
-    /// Takes away masks that nothing uses any more.
+    /// Removes the assignments of masks that nothing uses any more.
     fn unused(&mut self, rounds: &Rounds<'a>) {
         for stmt in rounds.body {
             let StmtKind::Assign { targets, value: Some(value), .. } = &stmt.kind else { continue };
@@ -149,7 +149,7 @@ impl<'a> Masks<'a> {
             let Some(name) = target.as_name().filter(|_| rounds.limits(value).is_some()) else { continue };
             let gone = self.gone.iter().filter(|gone| **gone == name).count();
             let (here, everywhere) = (uses(rounds.body, name), uses(&rounds.subject.kernel.body, name));
-            // Once as the target.
+            // One occurrence is the target of the assignment.
             if gone > 0 && here == gone + 1 && everywhere == here {
                 let _ = self.delete(rounds, stmt);
             }
@@ -168,7 +168,7 @@ fn selected<'a>(rounds: &Rounds<'a>, stmt: &'a Stmt) -> Option<&'a Expr> {
     (is_plain && is_same && is_number(&other.value)).then_some(&mask.value)
 }
 
-/// `0.0`, `-1e9`, `float("-inf")`: what leaves a tile its type.
+/// `0.0`, `-1e9`, `float("-inf")`: a value that does not change the type of a tile.
 fn is_number(expr: &Expr) -> bool {
     match &expr.kind {
         ExprKind::Int(_) | ExprKind::Float(_) => true,

@@ -6,24 +6,24 @@ use crate::names::{Names, in_expr};
 use crate::subject::Subject;
 use crate::written::{bindings, only_value};
 
-/// How many names are followed.
+/// The greatest number of names that are followed.
 const DEPTH: usize = 8;
 
 /// A loop over tiles.
 pub(super) struct Rounds<'a> {
     pub(super) subject: &'a Subject<'a>,
     pub(super) body: &'a [Stmt],
-    /// What each round begins with, and by how much that grows.
+    /// The loop variable, which is the start of each iteration's tile, and its step.
     variable: &'a str,
     step: &'a str,
     bound: &'a Names<'a>,
 }
 
-/// A part of an index.
+/// The form of an index.
 enum Index<'a> {
     /// `variable + tl.arange(0, STEP)`
     Round,
-    /// `base + tl.arange(0, SIZE)`, or what is the same for all lanes.
+    /// `base + tl.arange(0, SIZE)`, or a value that is the same for all lanes.
     Steady(&'a Expr),
 }
 
@@ -39,8 +39,8 @@ impl<'a> Rounds<'a> {
         is_kept.then_some(Self { subject, body, variable, step: step.as_name()?, bound })
     }
 
-    /// What a round must end at or before for a mask to hold everywhere, as expressions that are the same in all rounds; `None` where
-    /// that is not known.
+    /// The bounds up to which an iteration may extend such that a mask is true everywhere, as loop-invariant
+    /// expressions; `None` where they are not known.
     pub(super) fn limits(&self, mask: &'a Expr) -> Option<Vec<String>> {
         self.limits_within(mask, DEPTH)
     }
@@ -72,7 +72,7 @@ impl<'a> Rounds<'a> {
         }
     }
 
-    /// `index < limit` for all of a round's indices.
+    /// The bounds for `index < limit` to hold for all indices of an iteration.
     fn below(&self, index: &'a Expr, limit: &'a Expr, more: &str) -> Option<String> {
         let Index::Round = self.index(index, DEPTH)? else { return None };
         let Index::Steady(least) = self.index(limit, DEPTH)? else { return None };
@@ -81,7 +81,7 @@ impl<'a> Rounds<'a> {
         Some(if is_apart || more.is_empty() { format!("{text}{more}") } else { format!("({text}){more}") })
     }
 
-    /// What an index is; of a tile that is the same in all rounds its first.
+    /// The form of an index; for a loop-invariant tile, its first element.
     fn index(&self, expr: &'a Expr, depth: usize) -> Option<Index<'a>> {
         let depth = depth.checked_sub(1)?;
         if self.is_scalar(expr, depth) {
@@ -105,7 +105,7 @@ impl<'a> Rounds<'a> {
         }
     }
 
-    /// The size of `tl.arange(0, SIZE)`, also by a name.
+    /// The size of `tl.arange(0, SIZE)`, directly or through a name.
     fn arange(&self, expr: &'a Expr) -> Option<&'a Expr> {
         let expr = match expr.as_name() {
             Some(name) => self.value(name)?,
@@ -118,7 +118,7 @@ impl<'a> Rounds<'a> {
         (is_arange && is_plain && start.value.as_int() == Some(0)).then_some(&size.value)
     }
 
-    /// Whether something is one number, the same in all rounds.
+    /// Whether an expression is a loop-invariant scalar.
     fn is_scalar(&self, expr: &'a Expr, depth: usize) -> bool {
         let Some(depth) = depth.checked_sub(1) else { return false };
         let of = |expr: &'a Expr| self.is_scalar(expr, depth);

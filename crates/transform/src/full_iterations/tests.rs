@@ -39,7 +39,7 @@ fn split_once(text: &str) -> Option<String> {
 }
 
 #[test]
-fn rounds_below_the_size_and_the_diagonal_have_no_masks() {
+fn iterations_below_the_size_and_the_diagonal_have_no_masks() {
     let new = split_once(ATTENTION).unwrap();
     let both = "    whole = end_n
     whole = tl.minimum(whole, n)
@@ -63,20 +63,20 @@ fn rounds_below_the_size_and_the_diagonal_have_no_masks() {
 }
 
 #[test]
-fn what_is_still_there_keeps_its_parentheses() {
+fn remaining_conditions_keep_their_parentheses() {
     let more = ATTENTION.replace(
         "mask=mask_n[None, :], other",
         "mask=(offs_d[:, None] < D) & mask_n[None, :] & (offs_d[:, None] > -1), other",
     );
     let new = split_once(&more).unwrap();
     assert!(new.contains("mask=(offs_d[:, None] < D) & (offs_d[:, None] > -1), other=0.0)\n        p = "), "{new}");
-    // A mask that is used otherwise, too, stays where it is.
+    // A mask that has another use as well keeps its assignment.
     let used = ATTENTION.replace("        p = tl.dot(x, y)\n", "        p = tl.dot(x, y) + mask_n[None, :]\n");
     assert!(split_once(&used).unwrap().matches("        mask_n = offs_n < n\n").count() == 2);
 }
 
 #[test]
-fn what_is_not_understood_is_left_alone() {
+fn unsupported_loops_are_not_split() {
     for (from, to) in [
         ("range(0, end_n, BN)", "range(BN, end_n, BN)"),
         ("range(0, end_n, BN)", "range(0, end_n, 32)"),
@@ -87,7 +87,7 @@ fn what_is_not_understood_is_left_alone() {
     ] {
         assert_eq!(split_once(&ATTENTION.replace(from, to)), None, "{to}");
     }
-    // A limit that moves, that is a tile or that is loaded says nothing; the other masks are taken away all the same.
+    // A limit that changes, that is a tile or that is loaded gives no bound; the other masks are still removed.
     for (from, to, said) in [
         ("offs_n < n\n", "offs_n < n - start_n\n", "    if CAUSAL:\n        whole"),
         ("offs_n < n\n", "offs_n < tl.load(q + start_m)\n", "    if CAUSAL:\n        whole"),

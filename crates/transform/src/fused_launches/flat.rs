@@ -9,17 +9,17 @@ use super::side::{Access, Side, mask_of, times_bound};
 use crate::names::in_expr;
 use crate::pointwise::{METHODS, is_function};
 
-/// Such a kernel.
+/// An elementwise kernel over a flat range of elements.
 pub(super) struct Flat<'a> {
-    /// The name of the numbers of the elements.
+    /// The name of the element indices.
     pub(super) offsets: &'a str,
-    /// `offsets < n`, wherever it stands, with `n`.
+    /// `offsets < n`, wherever it occurs, with `n`.
     pub(super) bounds: Vec<(&'a Expr, &'a Expr)>,
-    /// Names that are nothing but a bound.
+    /// Assignments of names that are nothing but such a comparison.
     pub(super) masks: Vec<(&'a Stmt, &'a str)>,
-    /// What only says which elements a program takes.
+    /// Statements that only determine which elements a program processes.
     pub(super) dropped: Vec<&'a Stmt>,
-    /// Whether all that depends on the element is loaded and stored within bounds.
+    /// Whether all loads and stores that depend on the element are masked by a bound.
     pub(super) is_bounded: bool,
 }
 
@@ -81,7 +81,7 @@ impl<'a> Flat<'a> {
         is_it.then_some(right)
     }
 
-    /// Takes what gives for each element what follows from it alone.
+    /// Accepts an expression whose value at each element depends on that element alone.
     fn read(&mut self, side: &Side<'a>, expr: &'a Expr) -> Option<()> {
         if let Some(end) = self.bound(expr) {
             self.bounds.push((expr, end));
@@ -118,7 +118,7 @@ impl<'a> Flat<'a> {
             (None, ExprKind::Attribute { value, name, .. }) if METHODS.contains(&name.as_str()) => {
                 self.read(side, value)?;
             }
-            // Helpers are looked at with the kernel.
+            // Helpers are read together with the kernel.
             (None, ExprKind::Name(_)) => {}
             _ => return None,
         }
@@ -156,7 +156,7 @@ impl<'a> Flat<'a> {
         }
     }
 
-    /// The names of what may differ from element to element.
+    /// The names whose values may differ from element to element.
     fn of_element(&self, side: &Side<'a>) -> BTreeSet<&'a str> {
         let mut names = BTreeSet::from([self.offsets]);
         for (stmt, name, _) in &side.given {
@@ -193,14 +193,14 @@ fn is_id(form: &Form) -> bool {
     matches!(form, Form::Of(name, axis) if name == "program_id" && *axis == [Form::leaf("0")])
 }
 
-/// The number of a program, or that of its first element.
+/// The index of a program, or that of its first element.
 fn is_program(form: &Form) -> bool {
     is_id(form)
         || matches!(form, Form::Product(parts) if parts.len() == 2 && parts.iter().any(is_id))
         || matches!(form, Form::Of(name, parts) if name == "arange" && parts.len() == 2)
 }
 
-/// The parameters that say how many elements a program takes.
+/// The parameters that determine how many elements a program processes.
 fn sizes_of<'a>(dropped: &[&'a Stmt], side: &Side<'a>) -> BTreeSet<&'a str> {
     let mut names = BTreeSet::new();
     for stmt in dropped {

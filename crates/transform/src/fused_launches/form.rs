@@ -1,13 +1,13 @@
 //! A normal form of expressions, in which equal forms mean equal values.
 
-/// An expression in a form of which equal ones are equal in value.
+/// The normal form of an expression; equal forms mean equal values.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Form {
     Sum(Vec<Form>),
     Product(Vec<Form>),
-    /// Conditions that all hold.
+    /// The conjunction of conditions.
     All(Vec<Form>),
-    /// Anything else: what it is, and of what.
+    /// Anything else: the operation, and its operands.
     Of(String, Vec<Form>),
 }
 
@@ -45,17 +45,17 @@ impl Form {
         joined(flat.collect(), "True", Self::All)
     }
 
-    /// Conditions that hold where this one does.
+    /// The conditions of a conjunction; any other form is a single condition.
     fn conditions(&self) -> &[Self] {
         if let Self::All(parts) = self { parts } else { std::slice::from_ref(self) }
     }
 
-    /// Whether this one holds only where the other does.
+    /// Whether this condition implies the other.
     pub(super) fn implies(&self, other: &Self) -> bool {
         other.conditions().iter().all(|condition| self.conditions().contains(condition))
     }
 
-    /// The same without conversions between integers: as an address it is the same, unless it overflows.
+    /// The form without conversions between integers: as an address it has the same value, unless it overflows.
     pub(super) fn address(&self) -> Self {
         match self {
             Self::Sum(parts) => Self::sum(parts.iter().map(Self::address)),

@@ -6,16 +6,16 @@ use model::kernel::{GlobalBinding, HostFunction, Launch, Module};
 use super::form::Form;
 use crate::written::{assigned, bindings, certain, is_steady, only_value};
 
-/// Functions and methods that give memory of which nobody else knows.
+/// Functions and methods that return memory to which nothing else refers.
 const FUNCTIONS: &[&str] = &["empty", "empty_like", "zeros", "zeros_like", "ones", "ones_like"];
 const METHODS: &[&str] = &["new_empty", "new_zeros"];
-/// What can be asked of a tensor without reading it.
+/// The attributes and methods of a tensor that do not read its contents.
 const ASKED: &[&str] =
     &["shape", "dtype", "device", "stride", "size", "numel", "element_size", "ndim", "dim", "nelement"];
-/// How many names are followed.
+/// The greatest number of names that are followed.
 const DEPTH: usize = 4;
 
-/// A function of the host.
+/// A host function, with its module and its text.
 #[derive(Clone, Copy)]
 pub(super) struct Around<'a> {
     pub(super) module: &'a Module,
@@ -23,12 +23,12 @@ pub(super) struct Around<'a> {
     pub(super) text: &'a str,
 }
 
-/// What gives memory.
+/// An allocation of memory.
 pub(super) struct Allocation<'a> {
     pub(super) stmt: &'a Stmt,
     pub(super) call: &'a Call,
     name: &'a str,
-    /// The tensor that the memory is like.
+    /// The tensor that determines the size and type of the memory.
     of: Option<&'a Expr>,
 }
 
@@ -46,7 +46,7 @@ impl<'a> Around<'a> {
         (!is_torch && METHODS.contains(&name.as_str())).then_some((call, name, Some(&**from)))
     }
 
-    /// What gives a name its memory, where that is certain.
+    /// The allocation that a name refers to, where that is certain.
     pub(super) fn allocation(&self, tensor: &str) -> Option<Allocation<'a>> {
         let found = bindings(&self.host.body, tensor);
         let [stmt] = found.as_slice() else { return None };
@@ -55,7 +55,7 @@ impl<'a> Around<'a> {
         Some(Allocation { stmt, call, name, of })
     }
 
-    /// Whether a statement gives names memory, or what can be told without reading tensors.
+    /// Whether a statement only allocates memory, or computes values without reading the contents of tensors.
     pub(super) fn is_quiet(&self, stmt: &'a Stmt) -> bool {
         let is_value = |value: &'a Expr| {
             let is_lambda = matches!(value.kind, ExprKind::Lambda { .. });
@@ -78,7 +78,7 @@ impl<'a> Around<'a> {
         }
     }
 
-    /// Where a tensor itself is used, not only what can be asked of it.
+    /// The places where a tensor itself is used, not only its attributes.
     pub(super) fn uses(&self, tensor: &str) -> Vec<usize> {
         let mut found = Vec::new();
         walk_statements(&self.host.body, &mut |stmt| {
@@ -90,7 +90,7 @@ impl<'a> Around<'a> {
 
     // --- forms ----------------------------------------------------------------------------------------------------
 
-    /// What an expression of the host amounts to.
+    /// The normal form of a host expression.
     pub(super) fn form(&self, launch: &Launch, expr: &Expr) -> Form {
         match certain(self.module, launch, expr) {
             Some(number) => Form::leaf(number.to_string()),
@@ -133,7 +133,7 @@ impl<'a> Around<'a> {
         Form::leaf(self.text.get(expr.span.start..expr.span.end).unwrap_or_default())
     }
 
-    /// The sizes of a tensor, where they are said.
+    /// The sizes of a tensor, where they are written down.
     fn sizes(&self, tensor: &Expr, depth: usize) -> Option<Vec<Form>> {
         let (name, depth) = (tensor.as_name()?, depth.checked_sub(1)?);
         if let Some(Allocation { call, name, of, .. }) = self.allocation(name) {
@@ -162,7 +162,7 @@ impl<'a> Around<'a> {
         found
     }
 
-    /// The tensor that one is like in its sizes, and in its strides, too, if it has no gaps.
+    /// The tensor that has the same sizes, and the same strides if it has no gaps.
     fn like<'b>(&self, tensor: &'b Expr) -> &'b Expr
     where
         'a: 'b,
@@ -187,7 +187,7 @@ impl<'a> Around<'a> {
         known.unwrap_or_else(|| Form::of("stride", vec![self.said(self.like(tensor)), self.said(at)]))
     }
 
-    /// How many elements a tensor has.
+    /// The number of elements of a tensor.
     pub(super) fn elements(&self, tensor: &Expr) -> Form {
         self.count(tensor, DEPTH)
     }
@@ -205,7 +205,7 @@ impl<'a> Around<'a> {
 
     // --- element types --------------------------------------------------------------------------------------------
 
-    /// What says the type of a tensor's elements: another tensor, or a type of torch's.
+    /// The source of a tensor's element type: another tensor, or a dtype of torch.
     pub(super) fn element(&self, tensor: &str) -> Option<Element<'a>> {
         let allocation = self.allocation(tensor)?;
         let tensor = match (argument(&allocation.call.args, "dtype", None), allocation.of) {
@@ -218,15 +218,15 @@ impl<'a> Around<'a> {
             },
             (None, of) => of?.as_name()?,
         };
-        // It is still the same tensor.
+        // The tensor is not assigned again.
         let is_before = |stmt: &&Stmt| stmt.span.start < allocation.stmt.span.start;
         bindings(&self.host.body, tensor).iter().all(is_before).then_some(Element::Of(tensor))
     }
 }
 
-/// What the elements of a tensor are.
+/// The element type of a tensor.
 pub(super) enum Element<'a> {
-    /// As those of another.
+    /// The type of another tensor's elements.
     Of(&'a str),
     Named(&'a str),
 }
@@ -237,14 +237,14 @@ fn place(at: &Expr, count: usize) -> Option<usize> {
     usize::try_from(at).ok().filter(|&at| at < count)
 }
 
-/// Whether an expression asks tensors for their sizes alone, and reckons with that.
+/// Whether an expression only computes with the sizes of tensors.
 fn is_number(expr: &Expr) -> bool {
     match &expr.kind {
         ExprKind::Call(call) => {
             let is_power = matches!(&call.func.kind, ExprKind::Attribute { name, .. } if name == "next_power_of_2");
             is_steady(expr) || (is_power && call.args.iter().all(|arg| is_number(&arg.value)))
         }
-        // Another name for a tensor would be a name.
+        // A plain name may be an alias of a tensor.
         ExprKind::Name(_) => false,
         _ => is_steady(expr),
     }

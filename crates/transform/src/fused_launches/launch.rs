@@ -7,10 +7,10 @@ use model::syntax::Span;
 use super::names::FusedNames;
 use crate::words::has_word;
 
-/// Launches that are no longer stand on one line.
+/// The line width in characters above which a launch is split into several lines.
 const WIDTH: usize = 110;
 
-/// Parameters in their order, each with what is passed for it, if anything is.
+/// A parameter, and its argument if there is one.
 struct Row {
     param: String,
     name: String,
@@ -18,14 +18,14 @@ struct Row {
     by_name: bool,
 }
 
-/// The parameters of the new kernel, and its arguments.
+/// The parameters of the fused kernel, and its arguments.
 pub(super) struct Called {
     params: Vec<String>,
     args: Vec<String>,
 }
 
 impl Called {
-    /// Of a kernel of this body; `None` where it is not known what is passed.
+    /// The parameters for a kernel with this body; `None` where an argument is not known.
     pub(super) fn of(names: &FusedNames<'_>, body: &str) -> Option<Self> {
         let (owner, guest) = (names.owner, names.guest);
         let text = owner.around.text;
@@ -100,7 +100,7 @@ impl Called {
     }
 }
 
-/// What stands in parentheses, on lines of its own where one is not enough.
+/// A call or definition with its list in parentheses, on several lines where one is too short.
 fn in_lines(start: &str, indent: &str, parts: &[Vec<&String>]) -> String {
     let joined = |parts: &[&String]| parts.iter().map(|part| part.as_str()).collect::<Vec<_>>().join(", ");
     let line = format!("{start}({})", joined(&parts.concat()));

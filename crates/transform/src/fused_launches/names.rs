@@ -10,15 +10,15 @@ use super::side::{Side, is_tile_size, times_bound};
 use crate::names::bound_in;
 use crate::words::{fresh, has_word};
 
-/// Names of both kernels. Those of the owner stay.
+/// The names of both kernels. Those of the owner stay.
 pub(super) struct FusedNames<'a> {
     pub(super) owner: &'a Side<'a>,
     pub(super) guest: &'a Side<'a>,
-    /// What names of the guest are called instead.
+    /// The new names of the guest's names.
     pub(super) renamed: HashMap<&'a str, String>,
     /// Parameters that the owner does not have.
     pub(super) added: Vec<&'a Param>,
-    /// All words that are taken.
+    /// Text that contains all words in use.
     taken: String,
 }
 
@@ -39,7 +39,7 @@ impl<'a> FusedNames<'a> {
         Some(names)
     }
 
-    /// The owner's parameter for which the same is passed.
+    /// The owner's parameter that gets the same argument.
     fn same_param(&self, param: &Param) -> Option<String> {
         let (owner, guest) = (self.owner, self.guest);
         let form = guest.form_of_param(&param.name);
@@ -58,7 +58,7 @@ impl<'a> FusedNames<'a> {
         all.find(is_same).filter(|_| times_bound(guest.kernel, &param.name) == 0).map(|other| other.name.clone())
     }
 
-    /// The owner's name of what amounts to this.
+    /// The owner's name for a value of this form.
     pub(super) fn known(&self, form: &Form, name: &str) -> Option<String> {
         let last = &self.owner.last;
         if matches!(form, Form::Of(_, parts) if parts.is_empty()) {
@@ -68,7 +68,8 @@ impl<'a> FusedNames<'a> {
         by_name.or_else(|| last.iter().find(|(_, known)| *known == form)).map(|(name, _)| (*name).to_owned())
     }
 
-    /// Renames what would be something else in the owner; `None` where a name of the file is hidden there.
+    /// Renames the guest's names that mean something else in the owner; `None` where one of them would hide a name of
+    /// the file.
     pub(super) fn keep_apart(&mut self) -> Option<()> {
         let (owner, guest) = (self.owner, self.guest);
         let text = owner.around.text.get(owner.kernel.def_span.start..owner.kernel.def_span.end)?;
@@ -95,17 +96,17 @@ impl<'a> FusedNames<'a> {
         name
     }
 
-    /// Whether this is a name of the owner's.
+    /// Whether this is a name of the owner.
     pub(super) fn is_owners(&self, text: &str) -> bool {
         self.owner.kernel.locals.contains(text)
     }
 
-    /// A name of the guest's in the new kernel.
+    /// The name in the fused kernel for a name of the guest.
     pub(super) fn new_name(&self, name: &str) -> String {
         self.renamed.get(name).cloned().unwrap_or_else(|| name.to_owned())
     }
 
-    /// A parameter in the new kernel.
+    /// The name in the fused kernel for a parameter.
     pub(super) fn param(&self, side: &Side<'_>, name: &str) -> String {
         if std::ptr::eq(side, self.owner) { name.to_owned() } else { self.new_name(name) }
     }

@@ -11,26 +11,26 @@ use crate::lines::lines_of;
 use crate::names::in_expr;
 use crate::subject::Subject;
 
-/// Memory that the first writes and the second reads.
+/// Memory that the first kernel writes and the second reads.
 pub(super) struct Between<'a> {
     pub(super) tensor: &'a str,
     pub(super) store: Access<'a>,
     pub(super) loads: Vec<Access<'a>>,
-    /// Whether it is used after both.
+    /// Whether the memory is used after both launches.
     pub(super) is_kept: bool,
 }
 
-/// Two such launches.
+/// Two consecutive launches.
 pub(super) struct Pair<'a> {
     pub(super) around: Around<'a>,
     pub(super) first: Side<'a>,
     pub(super) second: Side<'a>,
-    /// The statement that is the first launch.
+    /// The statement of the first launch.
     pub(super) stmt: &'a Stmt,
     pub(super) between: Vec<Between<'a>>,
 }
 
-/// The pairs whose first is the kernel that is looked at.
+/// The pairs whose first launch is that of the subject's kernel.
 pub(super) fn pairs<'a>(subject: &'a Subject<'a>) -> Vec<Pair<'a>> {
     let (module, text) = (&subject.candidate.module, subject.candidate.text.as_str());
     if subject.workload.source == WorkloadSource::Launch || text.contains('\r') {
@@ -57,7 +57,7 @@ impl<'a> Pair<'a> {
         let other = module.launches.iter().find(is_it)?;
         let kernel = module.kernel(other.kernel.as_deref()?).filter(|kernel| kernel.name != subject.kernel.name)?;
         lines_of(around.text, stmt)?;
-        // The first is launched later: what it is passed is the same then.
+        // The first kernel is launched later than before, so its arguments must not change in between.
         let mut passed = in_expr(&launch.grid);
         launch.args.iter().for_each(|arg| passed.extend(in_expr(&arg.value)));
         let bound = rest[..next].iter().flat_map(Stmt::targets).flat_map(in_expr);
@@ -76,8 +76,8 @@ impl<'a> Pair<'a> {
     }
 }
 
-/// What goes from the first to the second, if that is all that the two have to do with each other. `later` says whether a tensor is used
-/// after both launches, or nothing where it may be known by another name.
+/// The memory between two kernels, if they have nothing else in common. `later` returns whether a tensor is used after
+/// both launches; `None` where it may have another name.
 fn betweens<'a>(first: &Side<'a>, second: &Side<'a>, later: impl Fn(&str) -> Option<bool>) -> Option<Vec<Between<'a>>> {
     let of = |side: &Side<'a>, is_store: bool| -> Vec<(&'a str, Access<'a>)> {
         let all = side.accesses.iter().filter(|access| access.is_store == is_store);
@@ -86,7 +86,7 @@ fn betweens<'a>(first: &Side<'a>, second: &Side<'a>, later: impl Fn(&str) -> Opt
     let (stored, loaded) = (of(first, true), of(first, false));
     let (written, read) = (of(second, true), of(second, false));
     let is_apart = written.iter().all(|(tensor, _)| stored.iter().chain(&loaded).all(|(other, _)| other != tensor));
-    // What the host has made is nothing else that is passed.
+    // A tensor that the host function allocates is not passed under another name as well.
     let mut all = [&stored, &loaded, &written, &read].into_iter().flatten();
     if !is_apart || all.any(|(tensor, _)| later(tensor).is_none()) {
         return None;
@@ -122,7 +122,7 @@ fn block_of<'a>(body: &'a [Stmt], launch: &Launch, in_loop: bool) -> Option<(&'a
     None
 }
 
-/// Whether a function does what is not seen here.
+/// Whether a function contains something whose effect is unknown.
 fn has_unknown(around: Around<'_>) -> bool {
     let mut has_unknown = false;
     walk_statements(&around.host.body, &mut |stmt| {

@@ -5,10 +5,10 @@ use std::collections::{BTreeSet, HashMap};
 use model::kernel::Kernel;
 use model::kernel::ast::{Expr, ExprKind, StmtKind, walk_statements};
 
-/// Names with the parameters that they are made of.
+/// Names, with the parameters that their values are computed from.
 pub(super) type Roots<'a> = HashMap<&'a str, BTreeSet<&'a str>>;
 
-/// What names are made of, by parameters, as far as they may be addresses.
+/// The parameters that each name is computed from, for names that may hold addresses.
 pub(super) fn roots(kernel: &Kernel) -> Roots<'_> {
     let mut roots: Roots<'_> =
         kernel.params.iter().map(|param| (param.name.as_str(), BTreeSet::from([param.name.as_str()]))).collect();
@@ -40,7 +40,7 @@ pub(super) fn roots(kernel: &Kernel) -> Roots<'_> {
     }
 }
 
-/// The names in an expression, without what is read from memory and what only says a type.
+/// The names in an expression, without those in loads and those that only give a type.
 pub(super) fn names_of_pointer<'b>(expr: &'b Expr, names: &mut BTreeSet<&'b str>) {
     match &expr.kind {
         ExprKind::Name(name) => {

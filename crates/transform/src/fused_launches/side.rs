@@ -12,7 +12,7 @@ use crate::names::{bound_by, bound_in};
 use crate::pointwise::is_helper;
 use crate::written::{bindings, grid_of};
 
-/// Members of Triton's language with which a kernel is not understood, by how their names begin.
+/// Prefixes of members of Triton's language that prevent the analysis of a kernel.
 const UNKNOWN: &[&str] = &[
     "atomic",
     "debug",
@@ -28,18 +28,18 @@ const UNKNOWN: &[&str] = &[
 ];
 /// Functions of Python that kernels may use.
 const BUILTINS: &[&str] = &["float", "int", "max", "min", "range", "len"];
-/// What may be said to a load or store.
+/// The supported keywords of loads and stores.
 const SAID: &[&str] = &["mask", "other", "eviction_policy", "cache_modifier"];
 
-/// A load or store of memory that the host has made.
+/// A load or store of memory that the host has allocated.
 #[derive(Clone, Debug)]
 pub(super) struct Access<'a> {
     pub(super) call: &'a Call,
     pub(super) stmt: &'a Stmt,
-    /// Whether the statement stands in no other one.
+    /// Whether the statement is at the top level of the kernel.
     pub(super) is_outer: bool,
     pub(super) is_store: bool,
-    /// The parameter that is the memory.
+    /// The parameter that points to the memory.
     pub(super) root: &'a str,
     pub(super) pointer: Form,
     pub(super) mask: Option<Form>,
@@ -51,19 +51,19 @@ pub(super) struct Side<'a> {
     pub(super) kernel: &'a Kernel,
     pub(super) launch: &'a Launch,
     pub(super) accesses: Vec<Access<'a>>,
-    /// What the names of the outermost statements amount to at the end.
+    /// The normal forms of names after the last top-level statement.
     pub(super) last: BTreeMap<&'a str, Form>,
-    /// What the outermost assignments give, in their order.
+    /// The values of top-level assignments, in order.
     pub(super) given: Vec<(&'a Stmt, &'a str, Form)>,
     env: BTreeMap<&'a str, Form>,
     roots: Roots<'a>,
     unknown: usize,
-    /// Tells names of the two kernels apart.
+    /// A character that distinguishes the names of the two kernels.
     mark: char,
 }
 
 impl<'a> Side<'a> {
-    /// `None` where the kernel does what is not understood, or writes to memory that others may know.
+    /// Analyses a kernel; `None` where it is not understood, or where it writes to memory that others may use.
     pub(super) fn of(around: Around<'a>, kernel: &'a Kernel, launch: &'a Launch, mark: char) -> Option<Self> {
         let is_plain = kernel.plain
             && kernel.heuristics.as_ref().is_some_and(Vec::is_empty)
@@ -82,14 +82,14 @@ impl<'a> Side<'a> {
         Some(side)
     }
 
-    /// What is passed for a parameter.
+    /// The argument of a parameter.
     pub(super) fn passed(&self, param: &str) -> Option<&'a Expr> {
         let at = self.kernel.params.iter().position(|one| one.name == param)?;
         let default = self.kernel.params[at].default.as_ref().filter(|_| self.kernel.autotune.is_none());
         argument(&self.launch.args, param, Some(at)).or(default)
     }
 
-    /// The tensor that is passed for a parameter, where the host has made it.
+    /// The argument of a parameter, where it is a tensor that the host has allocated.
     pub(super) fn made(&self, param: &str) -> Option<&'a str> {
         let name = self.passed(param)?.as_name()?;
         self.around.allocation(name).map(|_| name)
@@ -99,7 +99,7 @@ impl<'a> Side<'a> {
         self.around.module.language_member(self.kernel, func)
     }
 
-    /// What is passed for a parameter, in the form in which two can be compared.
+    /// The normal form of a parameter's argument, by which two kernels can be compared.
     pub(super) fn form_of_param(&self, name: &str) -> Form {
         match self.passed(name) {
             Some(value) => self.around.form(self.launch, value),
@@ -107,7 +107,7 @@ impl<'a> Side<'a> {
         }
     }
 
-    /// The grid, with the numbers of this launch.
+    /// The grid with the numbers of this launch.
     pub(super) fn grid(&self) -> Option<Vec<Form>> {
         let grid = grid_of(self.around.module, self.launch)?;
         let (body, meta) = match &grid.kind {
@@ -185,7 +185,7 @@ impl<'a> Side<'a> {
         Some(())
     }
 
-    /// What a statement with others in it binds is not known behind it.
+    /// Forgets the values of names that are bound inside a compound statement.
     fn forget(&mut self, stmt: &'a Stmt) -> Option<()> {
         for name in bound_in(std::slice::from_ref(stmt))? {
             let form = self.fresh();
@@ -199,7 +199,7 @@ impl<'a> Side<'a> {
         Form::leaf(format!("{} unknown {}", self.mark, self.unknown))
     }
 
-    /// Refuses what may do more than is seen.
+    /// Refuses expressions with unknown effects.
     fn check(&self, expr: &'a Expr) -> Option<()> {
         let mut is_known = true;
         expr.walk(&mut |part| match &part.kind {
@@ -225,7 +225,7 @@ impl<'a> Side<'a> {
                 None => resolved.path == "triton.cdiv" || resolved.path.contains("libdevice"),
             };
         }
-        // Memory is passed to loads and stores alone.
+        // Memory may only be passed to loads and stores.
         let is_clean = call.args.iter().all(|arg| self.roots_of(&arg.value).is_empty());
         let is_function = match &call.func.kind {
             ExprKind::Name(name) => {
@@ -252,7 +252,7 @@ impl<'a> Side<'a> {
             let roots: Vec<&str> = self.roots_of(pointer).into_iter().collect();
             let is_store = is_store == 1;
             let [root] = roots.as_slice() else {
-                // What the host has not made may be read.
+                // Memory that the host has not allocated may be read.
                 if is_store || !roots.is_empty() {
                     return None;
                 }
@@ -270,12 +270,12 @@ impl<'a> Side<'a> {
         Some(())
     }
 
-    /// Whether a name may hold addresses that begin with a parameter.
+    /// Whether a name may hold an address that is based on a parameter.
     pub(super) fn is_made_of(&self, name: &str, param: &str) -> bool {
         self.roots.get(name).is_some_and(|roots| roots.contains(param))
     }
 
-    /// The parameters for memory of the host that an expression is made of.
+    /// The parameters for memory of the host that an expression is computed from.
     fn roots_of(&self, expr: &Expr) -> BTreeSet<&'a str> {
         let mut names = BTreeSet::new();
         names_of_pointer(expr, &mut names);
@@ -285,7 +285,7 @@ impl<'a> Side<'a> {
 
     // --- forms ----------------------------------------------------------------------------------------------------
 
-    /// What an expression amounts to where the reading is now.
+    /// The normal form of an expression at the current place.
     pub(super) fn form(&self, expr: &Expr) -> Form {
         let of = |expr: &Expr| self.form(expr);
         let all = |exprs: &[Expr]| exprs.iter().map(of).collect::<Vec<_>>();
@@ -337,18 +337,18 @@ impl<'a> Side<'a> {
     }
 }
 
-/// Where a load or store looks and where it does not.
+/// The mask of a load or store.
 pub(super) fn mask_of(call: &Call, is_store: bool) -> Option<&Expr> {
     let mask = call.argument("mask", Some(if is_store { 2 } else { 1 }));
     mask.filter(|mask| !matches!(mask.kind, ExprKind::None))
 }
 
-/// How often a name is given a value in a kernel.
+/// How often a name is bound in a kernel.
 pub(super) fn times_bound(kernel: &Kernel, name: &str) -> usize {
     bindings(&kernel.body, name).len()
 }
 
-/// Whether a kernel says a word to `tl.arange` with a name.
+/// Whether a kernel passes a name to `tl.arange`.
 pub(super) fn is_tile_size(side: &Side<'_>, name: &str) -> bool {
     let mut found = false;
     walk_expressions(&side.kernel.body, &mut |expr| {

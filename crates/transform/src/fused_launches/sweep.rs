@@ -9,7 +9,7 @@ use super::side::{Side, times_bound};
 use super::write::Fusion;
 
 impl<'a> Fusion<'a> {
-    /// Leaves out addresses of memory that is not looked at any more, and what the guest needed for what it takes from the owner.
+    /// Drops the addresses of memory that is not accessed any more, and the guest's values that the owner's replace.
     pub(super) fn sweep(&mut self, side: &Side<'a>) -> Option<()> {
         let is_first = std::ptr::eq(side, &raw const self.pair.first);
         let mut roots = Vec::new();
@@ -38,7 +38,7 @@ impl<'a> Fusion<'a> {
         }
     }
 
-    /// How often a name is read by what is left of a kernel, apart from what gives names that are gone their values.
+    /// How often the rest of a kernel reads a name, apart from assignments of names that are dropped.
     fn reads(&self, side: &Side<'a>, name: &str, gone: &BTreeSet<&str>) -> usize {
         let mut count = 0;
         walk_statements(&side.kernel.body, &mut |stmt| {
@@ -50,7 +50,7 @@ impl<'a> Fusion<'a> {
         count
     }
 
-    /// Whether a statement is left out.
+    /// Whether a statement is dropped.
     fn is_gone(&self, side: &Side<'a>, stmt: &Stmt) -> bool {
         let holds = |edit: &Edit| edit.span.start <= stmt.span.start && stmt.span.end <= edit.span.end;
         self.edits[usize::from(!self.is_owner(side))].iter().any(|edit| edit.text.is_empty() && holds(edit))
@@ -69,7 +69,7 @@ impl<'a> Fusion<'a> {
     }
 }
 
-/// Whether a statement gives one name a value.
+/// Whether a statement binds a single name.
 fn is_single(stmt: &Stmt) -> bool {
     matches!(stmt.targets(), [target] if target.as_name().is_some())
 }

@@ -3,7 +3,7 @@ use protocol::Workload;
 use super::*;
 use crate::candidate::Candidate;
 
-/// The texts that become of a file whose function `run` launches `first`.
+/// The results of fusing in a file whose function `run` launches `first`.
 fn turned(text: &str, first: &str) -> Vec<String> {
     let candidate = Candidate::original(text);
     let workload = Workload { entry: "run".to_owned(), ..Workload::default() };
@@ -12,7 +12,7 @@ fn turned(text: &str, first: &str) -> Vec<String> {
     turns.into_iter().map(|turn| apply_edits(text, &turn.edits)).collect()
 }
 
-/// What a file has behind its kernels, when there is one way to make one of two.
+/// The text after the original kernels, where there is exactly one way to fuse.
 fn behind(text: &str, first: &str, kernels: &str) -> String {
     let all = turned(text, first);
     let [new] = all.as_slice() else { panic!("{} ways", all.len()) };
@@ -55,7 +55,7 @@ def run(x, y):
 ";
 
 #[test]
-fn the_second_stands_behind_the_first_where_both_have_the_same_tiles() {
+fn kernels_with_the_same_tiles_are_concatenated() {
     let expected = "
 
 @triton.jit
@@ -84,7 +84,7 @@ def run(x, y):
 }
 
 #[test]
-fn what_is_used_later_is_still_stored() {
+fn intermediate_results_that_are_used_later_are_stored() {
     let text = format!("{ELEMENTS}{RUN}").replace("return out", "return total, out");
     let new = behind(&text, "add_kernel", ELEMENTS);
     let stored = "    total = (x + y).to(out_ptr.dtype.element_ty)\n    tl.store(out_ptr + offs, total, mask=mask)\n";
@@ -93,11 +93,11 @@ fn what_is_used_later_is_still_stored() {
 }
 
 #[test]
-fn tiles_that_differ_are_those_of_either() {
+fn kernels_with_different_tiles_are_fused_with_the_tiles_of_either() {
     let text = format!("{ELEMENTS}{RUN}").replace("SIZE=512", "SIZE=1024").replace("n, 2.0", "n // 2, 2.0");
     let all = turned(&text, "add_kernel");
     let [of_first, of_second] = all.as_slice() else { panic!("{all:?}") };
-    // Half of the elements are stored by the second.
+    // The second kernel stores half of the elements.
     let own = "    inside = (mask & (offs < n_elements))\n    # In fp32.\n    x_2 = total.to(tl.float32)\n";
     assert!(of_first.contains(own) && of_first.contains("](x, y, n, out, n // 2, 2.0, BLOCK=512, num_warps=8)"));
     let own = "    x_2 = tl.load(x_ptr_2 + offsets, mask=inside)\n";
@@ -129,7 +129,7 @@ def run(x, y, w):
 ";
 
 #[test]
-fn what_works_on_each_element_does_so_before_a_norm() {
+fn an_elementwise_kernel_is_fused_before_a_norm() {
     let kernels = format!("{ELEMENTS}{ROWS}");
     let expected = "
 
@@ -159,12 +159,12 @@ def run(x, y, w):
     return out, total
 ";
     let new = behind(&format!("{kernels}{NORM}"), "add_kernel", &kernels);
-    // The name of the offsets is taken by the other kernel of the two.
+    // In the reverse order the other kernel keeps the name of its offsets.
     assert_eq!(new.replace("offs_", "offs"), expected);
 }
 
 #[test]
-fn what_works_on_each_element_does_so_behind_a_product() {
+fn an_elementwise_kernel_is_fused_after_a_product() {
     let product = "
 @triton.jit
 def product_kernel(a_ptr, b_ptr, c_ptr, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
@@ -209,18 +209,18 @@ def run(a, b):
 }
 
 #[test]
-fn what_is_not_understood_is_left_alone() {
+fn unsupported_pairs_of_launches_are_not_fused() {
     let text = format!("{ELEMENTS}{RUN}");
     for (old, new) in [
-        // Something else happens between the two, or the memory is known by another name.
+        // Something else happens between the launches, or the memory has another name.
         ("    out = torch", "    x += 1\n    out = torch"),
         ("    out = torch", "    total.relu_()\n    out = torch"),
         ("    out = torch", "    flat = total.view(-1)\n    out = torch"),
         ("    out = torch", "    n = 2\n    out = torch"),
-        // Others may know what is written.
+        // Other code may use the written memory.
         ("    total = torch.empty_like(x)\n", "    total = y\n"),
         ("    out = torch.empty_like(x)  # of the same size\n", "    out = x\n"),
-        // Elements are read beside those that were written.
+        // Elements beside the written ones are read.
         ("tl.load(x_ptr + offsets, mask=inside)", "tl.load(x_ptr + offsets, mask=inside) + tl.load(x_ptr)"),
         (
             "tl.store(out_ptr + offs, x + y",
@@ -235,7 +235,7 @@ fn what_is_not_understood_is_left_alone() {
         assert!(text.contains(old), "{old}");
         assert!(turned(&text.replace(old, new), "add_kernel").is_empty(), "{new}");
     }
-    // How far the memory was moved on is known from plain steps alone.
+    // Only plain additions to a pointer are understood.
     let other = format!("{ELEMENTS}{ROWS}{NORM}");
     for moved in ["    for i in range(3):\n        x_ptr += 1\n", "    x_ptr -= stride\n", "    x_ptr = x_ptr + 1\n"] {
         let moved = other.replace("    x = tl.load(x_ptr + cols", &format!("{moved}    x = tl.load(x_ptr + cols"));

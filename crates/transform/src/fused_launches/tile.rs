@@ -11,7 +11,8 @@ use crate::words::indent_of;
 use crate::written::{bindings, only_value};
 
 impl<'a> Fusion<'a> {
-    /// Gives the kernel that goes through memory as if it had one axis the tile of the other; what has to be said before it.
+    /// Gives the elementwise kernel over a flat range the tile of the other kernel. Returns the text that must precede
+    /// it.
     pub(super) fn take_tile(&mut self) -> Option<String> {
         let (guest, owner, text) = (self.names.guest, self.names.owner, self.pair.around.text);
         let [between] = self.pair.between.as_slice() else { return None };
@@ -24,7 +25,7 @@ impl<'a> Fusion<'a> {
         if !own.iter().all(|access| flat.is_own(guest, access)) || (mask.is_some() && !flat.is_bounded) {
             return None;
         }
-        // What others write, too, would be written by each program that reads it.
+        // Every program that reads the element would write it.
         let writes = guest.accesses.iter().filter(|access| access.is_store).count();
         if self.way == FusionKind::AtLoad && !access.is_outer && (between.is_kept || writes > 1) {
             return None;
@@ -65,7 +66,7 @@ impl<'a> Fusion<'a> {
         Some(lines)
     }
 
-    /// Puts the owner's mask in the place of the guest's bounds.
+    /// Replaces the guest's bounds by the owner's mask.
     pub(super) fn bound(&mut self) {
         for (bound, mask, end) in std::mem::take(&mut self.bounds) {
             let own = end.map(|_| self.edited(self.names.guest, bound));
@@ -74,7 +75,7 @@ impl<'a> Fusion<'a> {
         }
     }
 
-    /// How far from the start of the memory an address is.
+    /// The offset of an address from the start of the memory.
     fn offsets(&self, side: &Side<'a>, pointer: &'a Expr, root: &str) -> Option<String> {
         let expr = match pointer.as_name() {
             Some(name) if name != root => {
@@ -103,7 +104,7 @@ impl<'a> Fusion<'a> {
         Some(said.join(" + "))
     }
 
-    /// By how much the start of the memory was moved on before an address is made: `x_ptr += row * stride`.
+    /// The amount that was added to the base pointer before an address is computed: `x_ptr += row * stride`.
     fn moved(&self, side: &Side<'a>, root: &str, pointer: &Expr) -> Option<Vec<&'a Expr>> {
         let mut by = Vec::new();
         for stmt in bindings(&side.kernel.body, root) {
@@ -115,7 +116,7 @@ impl<'a> Fusion<'a> {
             }
             by.push(value);
         }
-        // An address that was made before may be behind the moves or not.
+        // The address may have been computed before or after the additions.
         (by.is_empty() || pointer.mentions(root)).then_some(by)
     }
 

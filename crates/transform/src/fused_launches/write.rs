@@ -15,37 +15,38 @@ use crate::pointwise::is_function;
 use crate::statements::first_statement;
 use crate::words::indent_of;
 
-/// How two kernels become one.
+/// A way to fuse two kernels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FusionKind {
-    /// Both have the same tiles: the second stands behind the first.
+    /// Both have the same tiles: the second body follows the first.
     SameTiles,
-    /// The second does with each tile that the first stores what it did with its own.
+    /// The second kernel processes each tile at the place where the first stores it.
     AtStore,
-    /// The first makes each tile that the second loads.
+    /// The first kernel computes each tile at the place where the second loads it.
     AtLoad,
 }
 
-/// How many tensors are followed to one whose elements are of the same type.
+/// The greatest number of tensors that are followed to find an element type.
 const DEPTH: usize = 3;
 
-/// Two kernels that are being written as one. The owner keeps its tiles, its names and how it is launched.
+/// Two kernels that are being fused. The owner keeps its tiles, its names and its launch.
 pub(super) struct Fusion<'a> {
     pub(super) pair: &'a Pair<'a>,
     pub(super) way: FusionKind,
     pub(super) names: FusedNames<'a>,
-    /// Expressions with what stands for them, whichever kernel they are of.
+    /// Replacements of expressions in either kernel.
     pub(super) replaced: HashMap<Span, String>,
-    /// Addresses that are not looked at any more.
+    /// Addresses that are not accessed any more.
     pub(super) unread: BTreeSet<Span>,
-    /// Bounds of the guest's elements with the owner's mask, and what has to be greater than their number besides.
+    /// Comparisons of the guest's elements with a bound, the owner's mask that replaces each, and the bound itself
+    /// where the comparison is kept in addition to the mask.
     pub(super) bounds: Vec<(&'a Expr, String, Option<&'a Expr>)>,
-    /// Edits of the text of either kernel.
+    /// The edits of the text of either kernel.
     pub(super) edits: [Vec<Edit>; 2],
 }
 
 impl<'a> Fusion<'a> {
-    /// The body of the new kernel; `None` where it is not known how to write it.
+    /// The body of the fused kernel; `None` where it cannot be written.
     pub(super) fn of(pair: &'a Pair<'a>, way: FusionKind) -> Option<(Self, String)> {
         let names = match way {
             FusionKind::SameTiles | FusionKind::AtStore => FusedNames::of(&pair.first, &pair.second)?,
@@ -80,7 +81,7 @@ impl<'a> Fusion<'a> {
 
     // --- what is the same in both ---------------------------------------------------------------------------------
 
-    /// What the second kernel works out again is taken from the first.
+    /// Replaces values that the second kernel computes again by those of the first.
     fn share(&mut self) -> Option<()> {
         let guest = self.names.guest;
         let is_passed =
@@ -101,7 +102,7 @@ impl<'a> Fusion<'a> {
         Some(())
     }
 
-    /// Leaves a statement of a kernel out.
+    /// Drops a statement of a kernel.
     pub(super) fn drop(&mut self, side: &Side<'a>, stmt: &Stmt) -> Option<()> {
         let lines = lines_with_comments(self.pair.around.text, stmt)?;
         let edit = Edit { span: Span::new(lines.start, lines.end + 1), text: String::new() };
@@ -111,7 +112,7 @@ impl<'a> Fusion<'a> {
 
     // --- what goes from one to the other --------------------------------------------------------------------------
 
-    /// The name of what was stored and loaded; all loads become it.
+    /// Gives a name to the stored value, which replaces all loads.
     fn pass(&mut self, between: &Between<'a>) -> Option<String> {
         let value = self.names.fresh(between.tensor);
         let consumer = &self.pair.second;
@@ -135,7 +136,8 @@ impl<'a> Fusion<'a> {
         Some(Span::new(call.func.span.start, call.args_span.end))
     }
 
-    /// What is stored gets a name, in the type of the memory; it is stored if that is used later.
+    /// Gives a name to the stored value, converted to the type of the memory. The store stays if the memory is used
+    /// later.
     fn produce(&mut self, between: &Between<'a>, value: &str) -> Option<()> {
         let text = self.pair.around.text;
         let (side, store) = (&self.pair.first, &between.store);
@@ -170,7 +172,7 @@ impl<'a> Fusion<'a> {
         Some(())
     }
 
-    /// Notes what stands for the type of the elements of a parameter.
+    /// Records the expression for the element type of a parameter.
     fn types(&mut self, root: &str, element: &str, kept: &str) {
         if element.strip_suffix(".dtype.element_ty") == Some(kept) {
             return;
@@ -191,7 +193,7 @@ impl<'a> Fusion<'a> {
         between.loads.first().map(|load| load.root)
     }
 
-    /// How the new kernel says the type of a tensor's elements without the tensor.
+    /// The expression for the element type of a tensor in the fused kernel, which does not have the tensor.
     fn element(&self, tensor: &'a str) -> Option<String> {
         let around = self.pair.around;
         let mut tensor = tensor;
@@ -223,7 +225,7 @@ impl<'a> Fusion<'a> {
 
     // --- text -----------------------------------------------------------------------------------------------------
 
-    /// An expression as it stands in the new kernel.
+    /// An expression as it is in the fused kernel.
     pub(super) fn edited(&self, side: &Side<'a>, expr: &Expr) -> String {
         let mut edits = Vec::new();
         self.edit(side, expr, &mut edits);
@@ -247,7 +249,7 @@ impl<'a> Fusion<'a> {
         }
     }
 
-    /// A part of the text with the edits that lie in it.
+    /// A part of the text with the edits inside it.
     fn applied(&self, span: Span, edits: &[Edit]) -> String {
         let within = edits.iter().filter(|edit| span.start <= edit.span.start && edit.span.end <= span.end);
         let moved = |edit: &Edit| {
@@ -257,7 +259,8 @@ impl<'a> Fusion<'a> {
         apply_edits(self.text(span), &within.map(moved).collect::<Vec<_>>())
     }
 
-    /// The lines of a kernel's statements; where others are put between, before or behind which statement.
+    /// The lines of a kernel's statements; `put` is the text to insert, and the statement before or after which it
+    /// goes.
     fn lines(&self, side: &Side<'a>, put: Option<(Access<'a>, bool, &str)>) -> Option<String> {
         let text = self.pair.around.text;
         let mut edits = self.edits[usize::from(!self.is_owner(side))].clone();
@@ -265,7 +268,7 @@ impl<'a> Fusion<'a> {
         walk_statements(&side.kernel.body, &mut |stmt| {
             stmt.exprs().into_iter().for_each(|expr| self.edit(side, expr, &mut own));
         });
-        // What stands in lines that are written anew is written there.
+        // Edits inside lines that are replaced are dropped.
         own.retain(|one| !edits.iter().any(|edit| edit.span.start <= one.span.start && one.span.end <= edit.span.end));
         if let Some((access, is_behind, guest)) = put {
             let lines = lines_with_comments(text, access.stmt)?;
@@ -284,7 +287,7 @@ impl<'a> Fusion<'a> {
     fn body(&self, before: &str) -> Option<String> {
         let text = self.pair.around.text;
         let (owner, guest) = (self.names.owner, self.names.guest);
-        // A last line has no end that could be taken away.
+        // A last line without a line break cannot be removed.
         if [owner, guest].iter().any(|side| line_end(text, side.kernel.span.end) == text.len()) {
             return None;
         }
@@ -330,7 +333,7 @@ fn is_cast_to(call: &Call, root: &str) -> bool {
     is_to && argument(&call.args, "dtype", Some(0)).is_some_and(|to| is_element_of(to, root))
 }
 
-/// Whether elements of a tile meet in a kernel, so that it matters what stands where nothing was loaded.
+/// Whether a kernel combines elements of a tile, so that the value of masked-off elements matters.
 fn mixes(side: &Side<'_>) -> bool {
     const ALONE: &[&str] =
         &["load", "store", "program_id", "num_programs", "arange", "cdiv", "static_assert", "assume"];

@@ -20,7 +20,7 @@ fn turned(text: &str, values: &[(&str, i64)]) -> (Vec<String>, String) {
 const HEAD: &str = "import triton\nimport triton.language as tl\n@triton.jit\ndef k(x, n, B: tl.constexpr, H: tl.constexpr):\n    for i in range(n):\n        pass\n";
 
 #[test]
-fn stages_are_turned_where_something_may_be_done_in_rounds() {
+fn num_stages_is_a_knob_only_if_the_kernel_may_loop() {
     let with = |body: &str| {
         let head = HEAD.replace("for i in range(n):\n        pass", body);
         let (knobs, _) = turned(&format!("{head}def run(x):\n    k[(1,)](x, 7, 64, H=80, num_stages=2)\n"), &[]);
@@ -40,7 +40,7 @@ fn stages_are_turned_where_something_may_be_done_in_rounds() {
 }
 
 #[test]
-fn literals_and_missing_options_are_turned_in_place() {
+fn literals_are_changed_in_place_and_missing_options_added() {
     let text = format!("{HEAD}def run(x):\n    k[(1,)](\n        x, 7, 64, H=80,\n    )\n");
     let (knobs, new) = turned(&text, &[("B", 128), ("num_warps", 8), ("num_stages", 2)]);
     assert_eq!(knobs, ["B=64", "num_warps=4", "num_stages=3"]);
@@ -48,7 +48,7 @@ fn literals_and_missing_options_are_turned_in_place() {
 }
 
 #[test]
-fn an_option_that_the_kernel_takes_itself_stands_where_it_is_passed() {
+fn an_option_that_is_a_kernel_parameter_is_changed_at_its_argument() {
     let head = HEAD.replace("H: tl.constexpr", "num_stages: tl.constexpr = 1");
     let of = |arguments: &str| {
         let text = format!("{head}def run(x):\n    k[(1,)]({arguments})\n");
@@ -60,14 +60,14 @@ fn an_option_that_the_kernel_takes_itself_stands_where_it_is_passed() {
     assert_eq!(new, "    k[(1,)](x, 7, 64, 4)");
     let (knobs, new) = of("x, 7, B=64, num_stages=2");
     assert_eq!((knobs.len(), new.as_str()), (3, "    k[(1,)](x, 7, B=64, num_stages=4)"));
-    // Its default is the kernel's own.
+    // The kernel has a parameter of that name, with its own default.
     assert_eq!(of("x, 7, 64").0, ["B=64", "num_warps=4"]);
     let config = head.replace("@triton.jit", "@triton.autotune([triton.Config({'B': 64})], key=['n'])\n@triton.jit");
     assert_eq!(turned(&format!("{config}def run(x):\n    k[(1,)](x, 7)\n"), &[]).0, ["B=64", "num_warps=4"]);
 }
 
 #[test]
-fn numbers_of_a_comment_are_turned_there() {
+fn numbers_in_a_workload_comment_are_changed_there() {
     let comment = "# warpsmith: workload entry=k[1] x=f16[8] n=8 B=64 H=80 num_warps=2";
     let text = format!("{HEAD}{comment}\ndef run(x):\n    k[(1,)](x, 7, 32, 80)\n");
     let module = Module::build(&Source::parse(text.as_str()));
@@ -77,7 +77,7 @@ fn numbers_of_a_comment_are_turned_there() {
     assert_eq!(shown, ["B=64", "num_warps=2", "num_stages=3"]);
     let new = apply_edits(&text, &edits(&knobs, &vec![128, 8, 1]));
     assert_eq!(new, text.replace("B=64", "B=128").replace("num_warps=2", "num_warps=8 num_stages=1"));
-    // What is turned is what a candidate is launched with.
+    // A candidate is launched with the changed numbers.
     let own = launch_of_candidate(&workload, &text, &new);
     assert_eq!(own.kwargs.last(), Some(&("num_stages".to_owned(), protocol::ArgumentValue::Int(1))));
 }
@@ -91,7 +91,7 @@ fn names_are_followed_to_their_only_assignment() {
 }
 
 #[test]
-fn numbers_are_found_wherever_they_stand() {
+fn numbers_are_found_in_bounds_defaults_and_tuples() {
     let text = format!(
         "{}MOST = 512\ndef run(x, D=128):\n    C, B = 256, min(MOST, 1024)\n    k[(1,)](x, 7, C, D)\n    B = f(x)\n",
         HEAD.replace("H: tl.constexpr", "H: tl.constexpr, F: tl.constexpr = 16")
@@ -107,7 +107,7 @@ fn numbers_are_found_wherever_they_stand() {
 }
 
 #[test]
-fn strides_that_are_unpacked_hide_no_options_and_no_defaults_behind_them() {
+fn defaults_and_options_after_unpacked_strides_are_knobs() {
     let kernel = HEAD.replace("n, B: tl.constexpr, H: tl.constexpr", "n, s, t, B: tl.constexpr = 64");
     let text = format!("{kernel}def run(x):\n    k[(1,)](x, 7, *x.stride())\n");
     let (knobs, new) = turned(&text, &[("B", 128), ("num_warps", 8)]);
@@ -120,19 +120,19 @@ fn strides_that_are_unpacked_hide_no_options_and_no_defaults_behind_them() {
 }
 
 #[test]
-fn numbers_behind_strides_that_are_unpacked_are_told_from_the_end() {
+fn arguments_after_unpacked_strides_are_matched_from_the_end() {
     let kernel = HEAD.replace("n, B: tl.constexpr, H: tl.constexpr", "n, s, t, B: tl.constexpr, H: tl.constexpr");
     let text = format!("{kernel}def run(x):\n    k[(1,)](x, 7, *x.stride(), 64, 32)\n");
     let (knobs, new) = turned(&text, &[("B", 128), ("H", 16)]);
     assert_eq!(knobs, ["B=64", "H=32", "num_warps=4", "num_stages=3"]);
     assert!(new.ends_with("k[(1,)](x, 7, *x.stride(), 128, 16)\n"), "{new}");
-    // Nobody knows how many parts there are where not all parameters must be given.
+    // The number of unpacked arguments is unknown where some parameters have defaults.
     let (_, new) = turned(&text.replace("H: tl.constexpr", "H: tl.constexpr = 8"), &[("B", 128)]);
     assert!(new.ends_with(", 64, 32)\n"), "{new}");
 }
 
 #[test]
-fn a_grid_that_has_the_number_is_turned_with_it() {
+fn a_tile_size_in_the_grid_changes_with_the_knob() {
     let kernel = HEAD.replace("    pass", "    i = tl.program_id(0) * B");
     let text = format!("{kernel}def run(x):\n    k[(x.n + 63) // 64, 64](x, 7, 64, H=80)\n");
     let (_, new) = turned(&text, &[("B", 128)]);
@@ -146,7 +146,7 @@ fn a_grid_that_has_the_number_is_turned_with_it() {
 }
 
 #[test]
-fn what_is_computed_or_bound_twice_is_left_alone() {
+fn computed_or_twice_bound_numbers_are_no_knobs() {
     let text = format!(
         "{HEAD}def run(x):\n    B = 32\n    B = 64\n    k[(1,)](x, 7, B, f(x), num_warps=g(x), num_stages=2)\n"
     );
@@ -158,7 +158,7 @@ fn what_is_computed_or_bound_twice_is_left_alone() {
 }
 
 #[test]
-fn a_bound_may_have_a_name_and_be_computed_of_numbers() {
+fn a_named_bound_of_a_tile_size_is_a_knob() {
     let text = format!(
         "MOST = 65536 // 2\n{HEAD}def run(x, n):\n    size = min(MOST, triton.next_power_of_2(n))\n    k[(1,)](x, n, size, H=80)\n"
     );
@@ -168,7 +168,7 @@ fn a_bound_may_have_a_name_and_be_computed_of_numbers() {
 }
 
 #[test]
-fn options_in_a_dictionary_are_turned_there() {
+fn options_in_an_unpacked_dictionary_change_in_place() {
     let text =
         format!("{HEAD}def run(x):\n    options = dict(B=64, num_warps=8)\n    k[(1,)](x, 7, H=80, **options)\n");
     let (knobs, new) = turned(&text, &[("B", 128), ("num_warps", 2), ("num_stages", 2)]);
@@ -177,7 +177,7 @@ fn options_in_a_dictionary_are_turned_there() {
         new.ends_with("    options = dict(B=128, num_warps=2)\n    k[(1,)](x, 7, H=80, **options, num_stages=2)\n"),
         "{new}"
     );
-    // What else is in it nobody knows.
+    // The further contents of the dictionary are unknown.
     let (knobs, _) = turned(&text.replace("dict(B=64, num_warps=8)", "other()"), &[]);
     assert!(knobs.is_empty(), "{knobs:?}");
 }

@@ -5,13 +5,13 @@ use model::kernel::ast::{Call, ExprKind};
 use super::{Lift, SCALAR};
 
 impl<'a> Lift<'a> {
-    /// Whether it is `tl.atomic_add`; what that gives back is of use where it is no statement alone.
+    /// Whether a statement is a call of `tl.atomic_add`; elsewhere its result would be used.
     pub(super) fn is_atomic_sum(&self, call: &Call) -> bool {
         self.module.language_member(self.kernel, &call.func).as_deref() == Some("atomic_add") && !call.has_star()
     }
 
-    /// `tl.atomic_add(dw + cols, dy * x, mask=…)`: where all rows add to one place, those of a program are added before, so that there are
-    /// fewer operations on memory; elsewhere it is like a store.
+    /// Rewrites `tl.atomic_add(dw + cols, dy * x, mask=…)`. Where all rows add to one address, the rows of a program
+    /// are summed first, which saves atomic operations; otherwise the call is treated like a store.
     pub(super) fn summed(&mut self, call: &'a Call) -> Option<()> {
         let (pointer, value) = (call.argument("pointer", Some(0))?, call.argument("val", Some(1))?);
         let places = self.expr(pointer)?;
@@ -24,7 +24,7 @@ impl<'a> Lift<'a> {
             self.mask(call, 2)?;
             return (places.along || !(added.along || rest.along)).then_some(());
         }
-        // Elsewhere a number that does not differ would have to be taken as often as there are rows.
+        // In other forms, a value that does not differ between rows would have to be multiplied by the number of rows.
         let is_common = !rest.of_row && added.of_row && added.along == places.along && (places.along || !rest.along);
         let is_one = matches!(value.kind, ExprKind::Name(_) | ExprKind::Binary { .. } | ExprKind::Call(_));
         let of = |name: &str| self.module.language_name(self.kernel, name);

@@ -11,7 +11,8 @@ use crate::words::indent_of;
 use crate::written::{bindings, grid_of, is_steady, only_value, tuple_of};
 
 impl<'a> Lift<'a> {
-    /// `for row in range(tl.program_id(0), count, tl.num_programs(0))`: parts of so many rows are dealt out as the rows were.
+    /// Rewrites `for row in range(tl.program_id(0), count, tl.num_programs(0))`: groups of rows are distributed over
+    /// the programs as the rows were.
     pub(super) fn rounds(&mut self, target: &'a Expr, iter: &'a Expr, body: &'a [Stmt]) -> Option<()> {
         let row = target.as_name()?;
         let call = iter.as_call()?;
@@ -23,7 +24,7 @@ impl<'a> Lift<'a> {
             && !call.has_star();
         let is_step = self.is_of_programs(&step.value, "num_programs") || self.is_grid(&step.value);
         let is_dealt = self.is_of_programs(&start.value, "program_id") && is_step;
-        // It is asked for again in each round.
+        // The bound is evaluated again in each iteration.
         let count = count.value.as_name().filter(|name| {
             self.kernel.params.iter().any(|param| param.name == **name) && !self.kinds.contains_key(*name)
         })?;
@@ -47,7 +48,7 @@ impl<'a> Lift<'a> {
         (!self.kinds.contains_key(count)).then_some(())
     }
 
-    /// Whether something is a parameter for which each launch passes how many programs it has.
+    /// Whether an expression is a parameter for which each launch passes its number of programs.
     fn is_grid(&self, expr: &Expr) -> bool {
         let Some(name) = expr.as_name().filter(|name| bindings(&self.kernel.body, name).is_empty()) else {
             return false;
@@ -62,7 +63,7 @@ impl<'a> Lift<'a> {
         launches.peek().is_some() && launches.all(|launch| passes(launch) == Some(true))
     }
 
-    /// Whether something is `tl.program_id(0)` or `tl.num_programs(0)`, or a name that is nothing else.
+    /// Whether an expression is `tl.program_id(0)` or `tl.num_programs(0)`, or a name for it.
     fn is_of_programs(&self, expr: &Expr, function: &str) -> bool {
         let value = match expr.as_name() {
             Some(name) if self.kernel.params.iter().all(|param| param.name != name) => {

@@ -10,7 +10,7 @@ use crate::words::indent_of;
 use crate::written::{grid_of, is_steady};
 
 impl<'a> Lift<'a> {
-    /// Parameters, and what the rows are.
+    /// Adds the parameters, and the statements that compute the row indices.
     pub(super) fn head(&mut self) -> Option<()> {
         let of = |name: &str| self.module.language_name(self.kernel, name);
         let (constexpr, program, arange) = (of("constexpr")?, of("program_id")?, of("arange")?);
@@ -21,11 +21,11 @@ impl<'a> Lift<'a> {
         }
         let mut params = match last.default {
             None => format!(", {count}, {size}: {constexpr}"),
-            // Behind a default there must be one; the launches pass both by name.
+            // A parameter after one with a default needs a default; the launches pass both by name.
             Some(_) => format!(", {count}=0, {size}: {constexpr} = 1"),
         };
         match self.way {
-            // The loop says how many there are, and begins with what they are.
+            // The loop has the number of rows, and computes the row indices.
             RowSource::Rounds => params = params.split_off(params.rfind(',')?),
             RowSource::Programs(axis) => {
                 let first = first_statement(self.kernel)?.span.start;
@@ -40,7 +40,7 @@ impl<'a> Lift<'a> {
         Some(())
     }
 
-    /// As many programs as there are parts of so many rows.
+    /// The edits of a launch: one program for each group of rows.
     pub(super) fn launch(&mut self, launch: &'a Launch, size: i64) -> Option<()> {
         if launch.has_error {
             return None;

@@ -54,7 +54,7 @@ def run(x):
 }
 
 #[test]
-fn loops_carry_columns() {
+fn values_carried_by_loops_become_columns() {
     let text = format!(
         "{HEAD}def k(x, w, y, n, BLOCK: tl.constexpr):
     '''Root mean square.'''
@@ -116,13 +116,13 @@ def run(x):
     let batches = lifted(&text).unwrap();
     assert!(batches.contains("batch = rows\n    column = tl.program_id(1)\n"), "{batches}");
     assert_eq!((lifted_by(&text, RowSource::Programs(2)), lifted_by(&text, RowSource::Rounds)), (None, None));
-    // Three axes, of which two are there for form's sake.
+    // A grid with three axes, two of which have size 1.
     let formal = text.replace("column = tl.program_id(1)", "column = 0").replace("x.shape[2])](", "1, 1)](");
     assert!(lifted(&formal).unwrap().contains("(triton.cdiv(x.shape[0], meta[\"ROWS\"]), 1, 1)"), "{formal}");
 }
 
 #[test]
-fn rounds_take_several_rows() {
+fn loops_over_rows_are_lifted_to_several_rows() {
     let text = format!(
         "{HEAD}def k(x, y, stride, count, n, BLOCK: tl.constexpr, num_stages: tl.constexpr):
     first = tl.program_id(0)
@@ -139,7 +139,7 @@ def run(x):
     let unpacked = lifted_by(&text, RowSource::Rounds).unwrap();
     assert!(unpacked.contains("*x.shape, 512, 2, num_warps=8, ROWS=4)"), "{unpacked}");
     let text = text.replace("*x.shape", "x.shape[0], x.shape[1]");
-    // The grid's number as a parameter, and numbers of 64 bits.
+    // The grid's size is passed as a parameter, and the indices have 64 bits.
     let host = "k[(programs,)](y, x, x.stride(0), x.shape[0], x.shape[1], 512, programs, num_warps=8)";
     let old = text.lines().last().unwrap().trim();
     let by_grid =
@@ -177,7 +177,7 @@ def run(x):
 }
 
 #[test]
-fn what_is_not_known_to_keep_its_meaning_is_left_alone() {
+fn kernels_with_unknown_row_dependence_are_not_lifted() {
     let text = |body: &str, grid: &str| {
         format!(
             "{HEAD}def k(x, y, n, B: tl.constexpr):\n    row = tl.program_id(0)\n    at = tl.arange(0, B)\n{body}\ndef run(x):\n    m = 7\n    k[{grid}](x, x, 7, B=8)\n"
@@ -185,12 +185,12 @@ fn what_is_not_known_to_keep_its_meaning_is_left_alone() {
     };
     let store = "    tl.store(y + row * n + at, tl.load(x + row * n + at))\n";
     let plain = lifted(&text(store, "(m,)")).unwrap();
-    // A helper that works on each element alone keeps its meaning.
+    // An elementwise helper keeps its meaning.
     let helped = text("    tl.store(y + row * n + at, helper(tl.load(x + row * n + at)))\n", "(m,)");
     let helper = "@triton.jit\ndef helper(v):\n    return v * tl.sigmoid(v)\n\n";
     let helped = helped.replace("@triton.jit\ndef k", &format!("{helper}@triton.jit\ndef k"));
     assert!(lifted(&helped).unwrap().contains("helper(tl.load(x + row * n + at, mask=in_rows))"));
-    // A grid may have a name, and the last parameter a default.
+    // The grid may have a name, and the last parameter a default.
     let named = text(store, "grid").replace("    m = 7\n", "    m = 7\n    grid = (m,)\n");
     assert_eq!(lifted(&named).unwrap(), plain.replace("    m = 7\n", "    m = 7\n    grid = (m,)\n"));
     let default = text(store, "(m,)").replace("B: tl.constexpr", "B: tl.constexpr = 8");
@@ -220,7 +220,7 @@ fn what_is_not_known_to_keep_its_meaning_is_left_alone() {
 }
 
 #[test]
-fn what_rows_add_to_one_place_is_added_before() {
+fn rows_added_to_one_address_are_summed_first() {
     let text = |body: &str| {
         format!(
             "{HEAD}def k(x, y, n, B: tl.constexpr):\n    row = tl.program_id(0)\n    at = tl.arange(0, B)\n{body}\ndef run(x, m):\n    k[(m,)](x, x, 7, B=8)\n"
@@ -243,7 +243,7 @@ fn what_rows_add_to_one_place_is_added_before() {
 }
 
 #[test]
-fn a_named_constant_may_say_that_it_is_one() {
+fn annotated_constexpr_names_are_supported_in_lifted_kernels() {
     let body = "    row = tl.program_id(0)\n    half: tl.constexpr = D // 2\n    at = tl.arange(0, half)\n    tl.store(y + row * D + at, tl.load(x + row * D + at))\n";
     let text = format!("{HEAD}def k(x, y, D: tl.constexpr):\n{body}\ndef run(x, m):\n    k[(m,)](x, x, D=8)\n");
     assert!(lifted(&text).unwrap().contains("    half: tl.constexpr = D // 2\n    at = tl.arange(0, half)[None, :]\n"));

@@ -1,4 +1,4 @@
-//! The loads and stores of a kernel, by the parameters that they go through.
+//! The loads and stores of a kernel, grouped by parameter.
 
 use std::collections::BTreeSet;
 
@@ -7,11 +7,11 @@ use model::kernel::ast::{Call, Expr, ExprKind, walk_expressions};
 
 use super::row::Row;
 
-/// Functions that give pointers for pointers.
+/// Functions that return pointers for pointers.
 const OF_POINTERS: &[&str] = &["cast", "max_contiguous", "multiple_of", "where"];
 
 impl<'a> Row<'a> {
-    /// Loads and stores, with the place of the mask among their arguments.
+    /// The loads and stores, each with the position of its mask argument.
     pub(super) fn accesses(&self) -> Vec<(&'a Call, usize)> {
         let mut accesses = Vec::new();
         let kernel: &'a Kernel = self.kernel;
@@ -26,8 +26,8 @@ impl<'a> Row<'a> {
         accesses
     }
 
-    /// Whether nothing is loaded through a parameter through which something is stored, and nothing stored along the row through one
-    /// through which something else is stored: the order of those would be another.
+    /// Whether no parameter is both loaded from and stored to, and none that is stored to along the row is stored to
+    /// otherwise: loops would change the order of these.
     pub(super) fn is_unmixed(&self) -> Option<()> {
         let (mut loaded, mut stored, mut stored_along) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
         for (call, position) in self.accesses() {
@@ -50,7 +50,7 @@ impl<'a> Row<'a> {
         loaded.is_disjoint(&stored).then_some(())
     }
 
-    /// Parameters that may be the pointer which an address is made of. A product is none.
+    /// The parameters that may be the base of an address. A product is never a pointer.
     fn roots(&self, expr: &'a Expr, roots: &mut BTreeSet<&'a str>, seen: &mut BTreeSet<&'a str>) -> Option<()> {
         match &expr.kind {
             ExprKind::Name(name) => {

@@ -7,12 +7,12 @@ use model::kernel::ast::{Expr, ExprKind, Stmt, StmtKind, walk_expressions};
 use super::super::lift::REDUCTIONS;
 use super::row::{Row, reduction};
 
-/// What a statement does.
+/// The role of a statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
-    /// It has nothing to do with elements of the row.
+    /// It does not depend on elements of the row.
     Scalar,
-    /// It gives names to what lies along the row, and does nothing else.
+    /// It only binds names of values along the row.
     Along,
     /// It stores elements of the row.
     Store,
@@ -25,31 +25,31 @@ pub(super) struct Reduction<'a> {
     pub(super) input: &'a Expr,
     /// `sum`, `max` or `min`.
     pub(super) name: String,
-    /// Names that are read, but for those that only reductions inside of it read.
+    /// Names that are read, except those that only nested reductions read.
     pub(super) reads: BTreeSet<&'a str>,
-    /// Whether it is inside of another one.
+    /// Whether it is nested in another reduction.
     pub(super) is_inner: bool,
 }
 
-/// A statement, with everything that is nested in it.
+/// A statement, with all nested statements.
 pub(super) struct Part<'a> {
     pub(super) stmt: &'a Stmt,
     pub(super) role: Role,
-    /// Names that are read, but for those that only reductions read.
+    /// Names that are read, except those that only reductions read.
     pub(super) reads: BTreeSet<&'a str>,
     pub(super) writes: BTreeSet<&'a str>,
-    /// Whether it gives its name a value that does not depend on the one before, in any case.
+    /// Whether it always binds its name to a value that does not depend on the former one.
     pub(super) is_certain: bool,
-    /// Whether what stands behind it may be left out.
+    /// Whether it may skip the statements after it.
     pub(super) leaves: bool,
-    /// Those in it, inner ones first.
+    /// The reductions in it, innermost first.
     pub(super) reductions: Vec<Reduction<'a>>,
 }
 
-/// The block of statements in which the row is worked on, and what stands before it.
+/// The block of statements that works on the row, and the statements before it.
 pub(super) struct Home<'a> {
     pub(super) parts: Vec<Part<'a>>,
-    /// The first part that is in the block.
+    /// The index of the first part in the block.
     pub(super) first: usize,
 }
 
@@ -59,7 +59,7 @@ impl<'a> Home<'a> {
         home.read(row, &row.kernel.body)?;
         let is_worked_on = |part: &Part<'_>| part.role == Role::Store || !part.reductions.is_empty();
         let (outer, inner) = home.parts.split_at(home.first);
-        // What lies along the row is computed anew in each round of loops around it.
+        // Values along the row are computed anew in each iteration of enclosing loops.
         let kept: BTreeSet<&str> =
             outer.iter().filter(|part| part.role == Role::Along).flat_map(|part| part.writes.clone()).collect();
         let is_carried = inner.iter().any(|part| !part.writes.is_disjoint(&kept));
@@ -85,7 +85,8 @@ impl<'a> Home<'a> {
         Some(())
     }
 
-    /// The parts before `at` that give these names what they have there; `None` where that is not known of one.
+    /// The parts before `at` that bind these names to the values that they have there; `None` where one of them is not
+    /// known.
     pub(super) fn needed(&self, row: &Row<'a>, at: usize, reads: &BTreeSet<&'a str>) -> Option<BTreeSet<usize>> {
         let along = |names: &BTreeSet<&'a str>| -> Vec<&'a str> {
             names.iter().copied().filter(|name| row.along.contains(name)).collect()
@@ -105,16 +106,16 @@ impl<'a> Home<'a> {
         open.is_empty().then_some(needed)
     }
 
-    /// Whether names that are read at one place have the same values at another.
+    /// Whether names have the same values at two places.
     pub(super) fn is_steady(&self, row: &Row<'a>, reads: &BTreeSet<&'a str>, at: usize, elsewhere: usize) -> bool {
         let between = if at < elsewhere { at + 1..elsewhere } else { elsewhere..at };
-        // What stands before a loop is not read again in each round.
+        // Statements before a loop do not run again in each iteration.
         let from = if at < self.first { self.first..self.parts.len() } else { 0..0 };
         let written = between.chain(from).flat_map(|at| &self.parts[at].writes);
         !written.into_iter().any(|name| reads.contains(name) && !row.along.contains(name))
     }
 
-    /// Whether all these parts mean the same in a loop that stands before part `at`.
+    /// Whether all these parts mean the same in a loop before part `at`.
     pub(super) fn are_steady(&self, row: &Row<'a>, parts: &BTreeSet<usize>, at: usize) -> bool {
         parts.iter().all(|&part| self.is_steady(row, &self.parts[part].reads, part, at))
     }
@@ -126,7 +127,7 @@ impl<'a> Part<'a> {
         Self { stmt, role: Role::Scalar, reads, writes, is_certain: false, leaves: false, reductions }
     }
 
-    /// The head of a loop in which the row is worked on.
+    /// Reads the head of a loop that contains the work on the row.
     fn head(row: &Row<'a>, stmt: &'a Stmt) -> Option<Self> {
         let StmtKind::For { target, iter, orelse, .. } = &stmt.kind else { return None };
         let mut part = Self::empty(stmt);
@@ -202,13 +203,13 @@ impl<'a> Part<'a> {
         Some(())
     }
 
-    /// An expression that is a number.
+    /// Reads an expression that must be a scalar.
     fn scalar(&mut self, row: &Row<'a>, expr: &'a Expr, done: &Done<'a>) -> Option<()> {
         self.read(row, expr, done);
         (!row.is_along(expr)?).then_some(())
     }
 
-    /// A call for its effect: a store, or something that is checked about numbers.
+    /// Reads a call that is a statement: a store, or an assertion about scalars.
     fn effect(&mut self, row: &Row<'a>, value: &'a Expr, done: &mut Done<'a>) -> Option<()> {
         let call = value.as_call().filter(|call| !call.has_star())?;
         self.read(row, value, done);
@@ -218,7 +219,7 @@ impl<'a> Part<'a> {
         }
         let is_along = row.is_along(call.argument("pointer", Some(0))?)?;
         for arg in &call.args {
-            // Otherwise all elements go to one place.
+            // Without that, all elements would be stored to one place.
             if row.is_along(&arg.value)? && !is_along {
                 return None;
             }
@@ -236,7 +237,7 @@ impl<'a> Part<'a> {
         });
     }
 
-    /// Notes the names and reductions of an expression.
+    /// Records the names and the reductions of an expression.
     fn read(&mut self, row: &Row<'a>, expr: &'a Expr, done: &Done<'a>) {
         let mut reads = BTreeSet::new();
         self.read_into(row, expr, false, &mut reads);
@@ -260,10 +261,10 @@ impl<'a> Part<'a> {
     }
 }
 
-/// What a statement was seen to do.
+/// The effects of a statement so far.
 #[derive(Default)]
 struct Done<'a> {
-    /// Names that it has given values before it reads them.
+    /// Names that it binds before it reads them.
     given: BTreeSet<&'a str>,
     scalar: bool,
     along: bool,
@@ -271,7 +272,7 @@ struct Done<'a> {
 }
 
 impl<'a> Row<'a> {
-    /// Whether the row is reduced or stored somewhere in there.
+    /// Whether statements reduce or store the row.
     fn is_worked_on(&self, body: &'a [Stmt]) -> bool {
         let mut found = false;
         walk_expressions(body, &mut |expr| {

@@ -13,7 +13,7 @@ use super::super::lift::REDUCTIONS;
 use super::super::pointwise::{METHODS, is_function, is_helper};
 use crate::subject::Subject;
 
-/// Functions that make one number of numbers.
+/// Functions that return a scalar for scalars.
 const OF_NUMBERS: &[&str] = &[
     "assume",
     "cdiv",
@@ -26,11 +26,11 @@ const OF_NUMBERS: &[&str] = &[
     "static_assert",
     "static_range",
 ];
-/// Functions that work on each element alone, beside those of tiles of rows: their results depend on the element's place at most.
+/// Elementwise functions besides those for tiles of rows: their results depend at most on the position of the element.
 const BY_PLACE: &[&str] = &["rand", "randint", "randn"];
 /// Functions of Python.
 const BUILTINS: &[&str] = &["float", "int", "max", "min", "range"];
-/// How many names are followed.
+/// The greatest number of names that are followed.
 const DEPTH: usize = 16;
 
 /// A kernel with a row in one tile.
@@ -38,20 +38,20 @@ pub(super) struct Row<'a> {
     pub(super) module: &'a Module,
     pub(super) kernel: &'a Kernel,
     pub(super) text: &'a str,
-    /// The parameter that says how long the tile is.
+    /// The parameter for the size of the tile.
     pub(super) block: &'a str,
-    /// The name that says how long the row is.
+    /// The name of the row's length.
     pub(super) length: &'a str,
-    /// Names of what lies along the row.
+    /// The names of values that extend along the row.
     pub(super) along: HashSet<&'a str>,
-    /// What names are given, in the order of the source.
+    /// The assigned values of names, in source order.
     pub(super) given: Vec<(&'a str, Option<&'a Expr>)>,
-    /// The types of expressions, as far as the file says them.
+    /// The types of expressions, as far as the file determines them.
     types: Vec<(Span, Dtype)>,
 }
 
 impl<'a> Row<'a> {
-    /// `None` where anything is met that is not known to work on each element alone.
+    /// Reads a kernel; `None` where something in it is not known to be elementwise.
     pub(super) fn of(subject: &Subject<'a>) -> Option<Self> {
         let (module, kernel) = (&subject.candidate.module, subject.kernel);
         let text: &'a str = &subject.candidate.text;
@@ -71,13 +71,14 @@ impl<'a> Row<'a> {
         Some(row)
     }
 
-    /// The last part of the name of a function of Triton; `abs` for those of libdevice, which work on each element alone, too.
+    /// The last part of the name of a Triton function; `abs` for all functions of libdevice, which are elementwise,
+    /// too.
     pub(super) fn function(&self, call: &Call) -> Option<String> {
         let name = self.module.language_member(self.kernel, &call.func)?;
         Some(if name.contains("libdevice.") { "abs".to_owned() } else { name.rsplit('.').next()?.to_owned() })
     }
 
-    /// What sums of an element type are gathered in; `None` where they are no floating point.
+    /// The type in which sums of an element type are accumulated; `None` for types that are not floats.
     pub(super) fn gathered_in(&self, expr: &Expr) -> Option<&'static str> {
         match self.types.iter().rev().find(|(span, _)| *span == expr.span) {
             None | Some((_, Dtype::Fp16 | Dtype::Bf16 | Dtype::Fp32)) => Some("float32"),
@@ -86,7 +87,7 @@ impl<'a> Row<'a> {
         }
     }
 
-    /// The parameter that all `tl.arange(0, BLOCK)` have.
+    /// The parameter that is the size of all `tl.arange(0, BLOCK)`.
     fn tile(&self) -> Option<&'a str> {
         let mut ends = Vec::new();
         let kernel: &'a Kernel = self.kernel;
@@ -100,7 +101,7 @@ impl<'a> Row<'a> {
         (is_tile && ends.iter().all(|end| *end == Some(first))).then_some(first)
     }
 
-    /// Finds the names of what lies along the row.
+    /// Finds the names of values that extend along the row.
     fn spread(&mut self) -> Option<()> {
         loop {
             let before = self.along.len();
@@ -122,7 +123,7 @@ impl<'a> Row<'a> {
         (self.given.iter().all(is_known) && !self.along.iter().any(is_param)).then_some(())
     }
 
-    /// What the only assignment of a name gives it.
+    /// The value of the only assignment of a name.
     pub(super) fn only(&self, name: &str) -> Option<&'a Expr> {
         let mut of_name = self.given.iter().filter(|(given, _)| *given == name);
         let (_, value) = of_name.next()?;
@@ -131,7 +132,8 @@ impl<'a> Row<'a> {
 
     // --- what lies along the row ----------------------------------------------------------------------------------
 
-    /// Whether a value lies along the row; `None` where that, or what is done with the row, is not known.
+    /// Whether a value extends along the row; `None` where that is not known, or where something unsupported is done
+    /// with the row.
     pub(super) fn is_along(&self, expr: &Expr) -> Option<bool> {
         match &expr.kind {
             ExprKind::Name(name) => (name != self.block).then(|| self.along.contains(name.as_str())),
@@ -213,7 +215,7 @@ impl<'a> Row<'a> {
 
     // --- the end of the row ---------------------------------------------------------------------------------------
 
-    /// Whether the value is the number of the lane.
+    /// Whether the value is the lane index.
     pub(super) fn is_lane(&self, expr: &Expr) -> bool {
         self.is_lane_within(expr, DEPTH)
     }
@@ -231,7 +233,7 @@ impl<'a> Row<'a> {
         }
     }
 
-    /// `cols < n`: what the end of the row is called.
+    /// The right side of `cols < n`.
     pub(super) fn compared<'e>(&self, expr: &'e Expr) -> Option<&'e str> {
         let ExprKind::Compare { left, rest } = &expr.kind else { return None };
         match rest.as_slice() {
@@ -241,7 +243,7 @@ impl<'a> Row<'a> {
         }
     }
 
-    /// The end of the row, behind which a mask leaves all lanes out.
+    /// The row length by which a mask disables all lanes beyond the end.
     fn bound(&self, mask: &'a Expr, depth: usize) -> Option<&'a str> {
         let depth = depth.checked_sub(1)?;
         match &mask.kind {
@@ -253,7 +255,7 @@ impl<'a> Row<'a> {
         }
     }
 
-    /// The end that the masks of all loads and stores along the row have.
+    /// The row length in the masks of all loads and stores along the row.
     fn bound_of_all(&self) -> Option<&'a str> {
         let mut bounds = Vec::new();
         for (call, position) in self.accesses() {
@@ -270,7 +272,7 @@ impl<'a> Row<'a> {
     }
 }
 
-/// What `tl.sum(input, axis=0)` is of, and its other arguments; `None` for one along another axis or with other arguments.
+/// The operand of `tl.sum(input, axis=0)`, and the other arguments; `None` for another axis or unknown arguments.
 pub(super) fn reduction(call: &Call) -> Option<(&Expr, Vec<&Expr>)> {
     let is_known = call.args.iter().enumerate().all(|(at, arg)| match &arg.keyword {
         Some((name, _)) => ["input", "axis"].contains(&name.as_str()),
@@ -281,7 +283,7 @@ pub(super) fn reduction(call: &Call) -> Option<(&Expr, Vec<&Expr>)> {
     Some((call.argument("input", Some(0)).filter(|_| is_known && is_whole)?, axis.into_iter().collect()))
 }
 
-/// What names are given in a kernel; `None` where one is given something in another way than by assignments and loops.
+/// The assigned values of names in a kernel; `None` where a name is bound other than by assignments and loops.
 fn given(kernel: &Kernel) -> Option<Vec<(&str, Option<&Expr>)>> {
     let (mut given, mut is_known) = (Vec::new(), true);
     walk_statements(&kernel.body, &mut |stmt| match &stmt.kind {

@@ -9,7 +9,7 @@ fn workload() -> Workload {
     Workload { entry: "run".to_owned(), ..Workload::default() }
 }
 
-/// What is said of each turn, and the text that comes of it.
+/// The changes of each proposal in words, and the resulting text.
 fn turned(text: &str, workload: &Workload) -> Vec<(String, String)> {
     let candidate = Candidate::original(text);
     let subject = Subject::new(&candidate, text, "k", workload).unwrap();
@@ -87,9 +87,10 @@ fn a_softmax_has_a_loop_for_its_maximum_its_sum_and_its_result() {
     assert_eq!(looped(&expected), None, "there are loops already");
 }
 
-/// A norm with what such kernels have: pointers that move on, constants that are asked, results beside the row.
+/// A norm with common features of such kernels: pointers that advance, conditions on constexprs, results beside the
+/// row.
 #[test]
-fn sums_that_do_not_wait_for_each_other_share_a_loop() {
+fn independent_sums_share_a_loop() {
     let text = format!(
         "{HEAD}def k(x, w, b, y, means, start, n, eps, HAS_BIAS: tl.constexpr, WIDE: tl.constexpr):
     '''Normalizes.'''
@@ -160,7 +161,7 @@ def run(x, w, b):
 }
 
 #[test]
-fn rows_that_a_program_takes_in_turn_have_loops_of_their_own() {
+fn each_row_of_a_loop_over_rows_gets_its_own_loops() {
     let text = format!(
         "{HEAD}@helped
 def scaled(v, s):
@@ -244,7 +245,7 @@ def run(x):
 }
 
 #[test]
-fn what_is_not_known_to_keep_its_meaning_is_left_alone() {
+fn kernels_with_unsupported_row_work_get_no_loops() {
     let text = |body: &str| {
         format!(
             "{HEAD}def k(x, w, y, stride, n, BLOCK: tl.constexpr):\n    row = tl.program_id(0)\n    at = tl.arange(0, BLOCK)\n    m = at < n\n{body}{RUN}"
@@ -253,12 +254,12 @@ fn what_is_not_known_to_keep_its_meaning_is_left_alone() {
     let store = "    tl.store(y + row * n + at, tl.load(x + row * n + at, mask=m), mask=m)\n";
     assert!(looped(&text(store)).is_some());
     for body in [
-        // No end of the row, or several.
+        // No length of the row, or several.
         "    tl.store(y + at, tl.load(x + at))\n",
         "    tl.store(y + at, tl.load(x + at, mask=m), mask=at < stride)\n",
         "    tl.store(y + at, 1.0, mask=m | (at == 0))\n",
         "    n = n - 1\n    tl.store(y + at, 1.0, mask=m)\n",
-        // Not on each element alone.
+        // Operations that are not elementwise.
         "    tl.store(y + at, tl.cumsum(tl.load(x + at, mask=m), 0), mask=m)\n",
         "    tl.store(y + at, tl.load(x + at, mask=m)[:, None], mask=m)\n",
         "    tl.store(y + at, helper(tl.load(x + at, mask=m)), mask=m)\n",
@@ -266,22 +267,22 @@ fn what_is_not_known_to_keep_its_meaning_is_left_alone() {
         "    tl.store(y + row, tl.sum(tl.load(x + at, mask=m), axis=0, keep_dims=True))\n",
         "    tl.store(y + row * BLOCK + at, 1.0, mask=m)\n",
         "    tl.store(y + tl.arange(0, 16), 1.0)\n    tl.store(y + at, 1.0, mask=m)\n",
-        // Loaded and stored through one parameter.
+        // One parameter for both loads and stores.
         "    tl.store(x + at, tl.load(x + at, mask=m) + 1.0, mask=m)\n",
         "    z = x + row\n    tl.store(y + at, 1.0, mask=m)\n    tl.store(z + at, tl.load(x + at, mask=m), mask=m)\n",
         "    tl.store(y + at, 1.0, mask=m)\n    tl.store(y + stride + at, 2.0, mask=m)\n",
-        // Numbers that are others when the loop comes.
+        // Scalars that change before the loop.
         "    a = row\n    v = tl.load(x + a + at, mask=m)\n    a += 1\n    tl.store(y + a, tl.sum(v))\n",
-        // What is carried from row to row.
+        // Values that are carried from row to row.
         "    v = tl.zeros([BLOCK], tl.float32)\n    for i in range(4):\n        v += tl.load(x + i * n + at, mask=m)\n        tl.store(y + i, tl.sum(v))\n",
         "    v = tl.load(x + at, mask=m)\n    tl.store(y + row, tl.sum(v))\n    for i in range(4):\n        tl.store(w + i * n + at, v, mask=m)\n",
-        // Sums of whole numbers, and sums of which it is asked.
+        // Sums of integers, and sums under a condition.
         "    tl.store(y + row, tl.sum((tl.load(x + at, mask=m) > 0).to(tl.int32)))\n",
         "    if row > 2:\n        tl.store(y + row, tl.sum(tl.load(x + at, mask=m)))\n",
         "    if row > 2:\n        v = tl.load(x + at, mask=m)\n        row = 2\n",
-        // Stored only if nothing is left before.
+        // A store that an early return may skip.
         "    tl.store(y + at, 1.0, mask=m)\n    if row > 2:\n        return\n    tl.store(w + at, 1.0, mask=m)\n",
-        // Texts that cannot be moved.
+        // Statements whose text cannot be moved.
         "    v = tl.load(x + at, mask=m); tl.store(y + at, v, mask=m)\n",
         "    v = tl.load(x + at, \\\n        mask=m)\n    tl.store(y + at, v, mask=m)\n",
     ] {

@@ -13,7 +13,7 @@ impl<'a> Row<'a> {
         &self.text[span.start..span.end]
     }
 
-    /// The space before the first word of a line; `None` where something else stands before it.
+    /// The indentation of a line; `None` where other text precedes `at`.
     pub(super) fn indent_at(&self, at: usize) -> Option<&'a str> {
         indent_of(self.text, at)
     }
@@ -23,7 +23,7 @@ impl<'a> Row<'a> {
         lines_of(self.text, stmt)
     }
 
-    /// The same for a statement that is moved to the right.
+    /// The same for a statement that is indented further.
     pub(super) fn movable_lines_of(&self, stmt: &Stmt) -> Option<Span> {
         let text = |lines: &Span| self.slice(*lines);
         self.lines_of(stmt).filter(|lines| !["\"\"\"", "'''", "\\\n"].iter().any(|word| text(lines).contains(word)))
@@ -44,7 +44,7 @@ impl<'a> Row<'a> {
         Span::new(start, end)
     }
 
-    /// The text there with edits within it.
+    /// The text of the span with the edits inside it.
     pub(super) fn edited(&self, span: Span, mut edits: Vec<Edit>) -> String {
         for edit in &mut edits {
             edit.span = Span::new(edit.span.start - span.start, edit.span.end - span.start);

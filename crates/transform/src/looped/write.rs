@@ -9,21 +9,21 @@ use rules::Edit;
 use super::parts::{Home, Part, Reduction, Role};
 use super::row::Row;
 
-/// The edits that make loops of a kernel's work on its row; `None` where something would not mean the same there.
+/// The edits that turn a kernel's work on its row into loops; `None` where something would change its meaning.
 pub(super) fn edits(row: &Row<'_>, home: &Home<'_>) -> Option<Vec<Edit>> {
     Writer::new(row, home)?.edits()
 }
 
-/// What a reduction became.
+/// The result of a rewritten reduction.
 #[derive(Clone)]
 struct Gathered {
-    /// The tile of partial results.
+    /// The name of the tile of partial results.
     tile: String,
-    /// The result, where it has a name.
+    /// The name of the result, where it has one.
     result: Option<String>,
 }
 
-/// What a loop does, in order.
+/// The contents of a loop, in order.
 enum Item<'a, 'r> {
     Part(usize),
     Gather(usize, &'r Reduction<'a>),
@@ -33,17 +33,17 @@ struct Writer<'a, 'r> {
     row: &'r Row<'a>,
     home: &'r Home<'a>,
     parts: &'r [Part<'a>],
-    /// Names that mean something in the kernel already.
+    /// Names that have a meaning in the kernel already.
     taken: HashSet<String>,
     start: String,
     range: String,
-    /// By how much a block stands further to the right than what it is in.
+    /// The indentation of a block relative to its statement.
     deeper: &'a str,
     gathered: HashMap<*const Expr, Gathered>,
-    /// Comments above statements that are still to be written, with the next loop that has the statement.
+    /// Comments above statements that are not written yet, for the next loop that contains the statement.
     comments: HashMap<usize, Vec<&'a str>>,
     lines: Vec<String>,
-    /// Whether something with an empty line before it was left out.
+    /// Whether a statement with an empty line before it was dropped.
     is_apart: bool,
 }
 
@@ -68,7 +68,7 @@ impl<'a, 'r> Writer<'a, 'r> {
         Some(writer)
     }
 
-    /// A name that nothing else has.
+    /// A name that is not in use.
     fn fresh(&mut self, base: &str) -> String {
         let numbered = (2..).map(|number| format!("{base}_{number}"));
         let mut names = std::iter::once(base.to_owned()).chain(numbered);
@@ -81,7 +81,7 @@ impl<'a, 'r> Writer<'a, 'r> {
         self.row.module.language_name(self.row.kernel, name)
     }
 
-    /// Whether the results of all reductions within an expression are there.
+    /// Whether the results of all reductions within an expression are computed.
     fn is_ready(&self, expr: &Expr, reductions: &[Reduction<'a>]) -> bool {
         let is_within = |inner: &Reduction<'a>| {
             !std::ptr::eq(inner.call, expr)
@@ -127,7 +127,7 @@ impl<'a, 'r> Writer<'a, 'r> {
         Some(edits)
     }
 
-    /// Takes a statement before the block away.
+    /// The edit that removes a statement before the block.
     fn without(&mut self, at: usize) -> Option<Edit> {
         let (above, lines) = (self.row.above(self.parts[at].stmt), self.row.lines_of(self.parts[at].stmt)?);
         let comments: Vec<&str> =
@@ -137,7 +137,7 @@ impl<'a, 'r> Writer<'a, 'r> {
         Some(Edit { span: Span::new(start, lines.end + 1), text: String::new() })
     }
 
-    /// What stands above a statement that stays.
+    /// Writes the comments above a statement that stays.
     fn come_to(&mut self, above: &str) {
         let is_apart = std::mem::take(&mut self.is_apart) && !self.lines.is_empty();
         if is_apart && !above.lines().any(|line| line.trim().is_empty()) {
@@ -148,7 +148,7 @@ impl<'a, 'r> Writer<'a, 'r> {
         self.lines.extend(lines);
     }
 
-    /// A statement that stays, with partial results in its reductions.
+    /// The text of a statement that stays, with partial results in its reductions.
     fn kept(&self, at: usize) -> Option<String> {
         let part = &self.parts[at];
         let lines = self.row.lines_of(part.stmt)?;
@@ -160,7 +160,7 @@ impl<'a, 'r> Writer<'a, 'r> {
         Some(self.row.edited(lines, outer.map(edit).collect::<Option<_>>()?))
     }
 
-    /// Writes the loops for the reductions of a part, each with later ones that can be had in the same.
+    /// Writes the loops for the reductions of a part, each together with later reductions that can share the loop.
     fn reduce(&mut self, at: usize) -> Option<()> {
         let parts = self.parts;
         loop {
@@ -181,20 +181,20 @@ impl<'a, 'r> Writer<'a, 'r> {
         }
     }
 
-    /// Reductions of a part for which there is no loop yet.
+    /// The reductions of a part that have no loop yet.
     fn open_reductions(&self, at: usize) -> Vec<&'r Reduction<'a>> {
         let all = self.parts[at].reductions.iter();
         all.filter(|one| !self.gathered.contains_key(&std::ptr::from_ref(one.call))).collect()
     }
 
-    /// Whether a reduction of a later part can be had before part `at`.
+    /// Whether a reduction of a later part can be computed before part `at`.
     fn is_had_before(&self, later: usize, one: &Reduction<'a>, at: usize) -> bool {
         let Some(needed) = self.home.needed(self.row, later, &self.reads_of(later, one).0) else { return false };
         let waits = needed.range(at..).any(|&part| !self.parts[part].reductions.is_empty());
         !waits && self.home.is_steady(self.row, &one.reads, later, at) && self.home.are_steady(self.row, &needed, at)
     }
 
-    /// The names that a reduction reads with those for its mask, and the mask.
+    /// The names that a reduction and its mask read, and the mask.
     fn reads_of(&self, at: usize, one: &Reduction<'a>) -> (BTreeSet<&'a str>, String) {
         let mut lane = None;
         let mut reads = one.reads.clone();
@@ -214,7 +214,7 @@ impl<'a, 'r> Writer<'a, 'r> {
         (reads, format!("{} < {}", lane.unwrap_or_default(), self.row.length))
     }
 
-    /// The numbers of the lanes.
+    /// The expression of the lane indices.
     fn lane(&self) -> Option<String> {
         Some(format!("{} + {}(0, {})", self.start, self.of_triton("arange")?, self.row.block))
     }
@@ -273,7 +273,7 @@ impl<'a, 'r> Writer<'a, 'r> {
         }
     }
 
-    /// Whether the length of the row has its value before part `at`.
+    /// Whether the row length is bound before part `at`.
     fn is_length_known(&self, at: usize) -> bool {
         let length = self.row.length;
         let is_param = self.row.kernel.param(length).is_some();
@@ -297,7 +297,7 @@ impl<'a, 'r> Writer<'a, 'r> {
         Some(())
     }
 
-    /// A statement about elements of the row, in a loop.
+    /// Writes a statement about elements of the row into a loop.
     fn write_part(&mut self, at: usize, indent: &str) -> Option<()> {
         let part = &self.parts[at];
         let lines = self.row.movable_lines_of(part.stmt)?;
@@ -313,7 +313,7 @@ impl<'a, 'r> Writer<'a, 'r> {
         Some(())
     }
 
-    /// What changes in a statement where it is in a loop.
+    /// Adds the edits that a statement needs inside a loop.
     fn inside(&self, part: &Part<'a>, edits: &mut Vec<Edit>) {
         let mut exprs = Vec::new();
         walk_statements(std::slice::from_ref(part.stmt), &mut |stmt| {
@@ -340,7 +340,7 @@ impl<'a, 'r> Writer<'a, 'r> {
         expr.each_child(&mut |child| self.inside_of(child, false, edits));
     }
 
-    /// One tile more for a reduction. Lanes behind the end of the row are left out.
+    /// The statement that accumulates one more tile for a reduction. Lanes beyond the end of the row are excluded.
     fn gather(&self, at: usize, one: &Reduction<'a>) -> Option<String> {
         let mut edits = Vec::new();
         self.inside_of(one.input, true, &mut edits);
@@ -354,7 +354,7 @@ impl<'a, 'r> Writer<'a, 'r> {
         })
     }
 
-    /// A tile that changes nothing in a reduction.
+    /// The neutral tile of a reduction.
     fn neutral_tile(&self, one: &Reduction<'a>) -> Option<String> {
         let float = self.of_triton(self.row.gathered_in(one.input)?)?;
         let block = self.row.block;
@@ -373,7 +373,7 @@ fn neutral(name: &str) -> &'static str {
     }
 }
 
-/// An expression in one line; `None` where it has a comment or a text over several.
+/// An expression in one line; `None` where it contains a comment or a string of several lines.
 fn joined(text: &str) -> Option<String> {
     if !text.contains('\n') {
         return Some(text.to_owned());

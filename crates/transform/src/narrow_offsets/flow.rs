@@ -12,7 +12,7 @@ use crate::subject::Subject;
 use crate::subject_launch::{given, only_launch, programs_along};
 use crate::written::bindings;
 
-/// How often a kernel is gone through until nothing new is found of the names that loops bind again.
+/// The maximum number of passes over a kernel until nothing new is found about names that loops bind again.
 const PASSES: usize = 6;
 
 /// `operand.to(tl.int64)`
@@ -22,18 +22,19 @@ pub(super) struct Cast {
     pub(super) operand: Span,
 }
 
-/// What a call must fulfil, for the casts to be left out.
+/// The conditions on a call under which the casts may be omitted.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Demands<'a> {
-    /// Parameters that are at least 0.
+    /// Parameters that must be non-negative.
     pub(super) numbers: BTreeSet<&'a str>,
-    /// Parameters that are tensors, in memory of less than 2³¹ elements.
+    /// Parameters that must be tensors in memory of less than 2³¹ elements.
     pub(super) tensors: BTreeSet<&'a str>,
-    /// What is less than 2³¹.
+    /// Expressions that must be less than 2³¹.
     pub(super) bounds: BTreeSet<String>,
 }
 
-/// Goes through a kernel. What is not understood is `None`, and ends it, where a narrow number goes into it.
+/// The analysis of a kernel. `None` means something that is not understood, and ends the analysis where a narrow number
+/// is an operand.
 pub(super) struct Flow<'a> {
     subject: &'a Subject<'a>,
     pointers: BTreeSet<&'a str>,
@@ -43,7 +44,7 @@ pub(super) struct Flow<'a> {
 }
 
 impl<'a> Flow<'a> {
-    /// The casts that may be left out, and when.
+    /// The casts that may be omitted, and under which conditions.
     pub(super) fn of(subject: &'a Subject<'a>) -> Option<(Vec<Cast>, Demands<'a>)> {
         let pointers = pointers(&subject.candidate.module, subject.kernel).into_iter().collect();
         let (bound, casts, demands) = Default::default();
@@ -52,7 +53,7 @@ impl<'a> Flow<'a> {
         walk_statements(&subject.kernel.body, &mut |stmt| stmts.push(stmt));
         for _ in 0..PASSES {
             let before = (flow.bound.clone(), flow.demands.clone());
-            // A name that is another thing by now may have been cast before.
+            // A name that gets another kind of value may have been cast before.
             flow.casts.clear();
             stmts.iter().try_for_each(|stmt| flow.statement(stmt))?;
             if before == (flow.bound.clone(), flow.demands.clone()) {
@@ -85,7 +86,7 @@ impl<'a> Flow<'a> {
         }
     }
 
-    /// Gives a name a value. Where it is bound elsewhere, too, it has one of several.
+    /// Binds a name to a value. A name with several bindings has one of several values.
     fn bind(&mut self, target: &'a Expr, value: Value<'a>) -> Option<()> {
         let ExprKind::Name(name) = &target.kind else {
             is_plain(&value).then_some(())?;
@@ -103,7 +104,7 @@ impl<'a> Flow<'a> {
         let before = if is_param { Some(self.named(name)) } else { self.bound.get(name).cloned() };
         let value = match (before, value) {
             (_, value) if is_bound_once => value,
-            // Its type must stay the same.
+            // The type of the name must stay the same.
             (_, Value::Number(number)) if number.is_narrow => return None,
             (None, value) => value,
             (Some(Value::Number(one)), Value::Number(other)) => Value::Number(one.either(other)),
@@ -121,7 +122,7 @@ impl<'a> Flow<'a> {
         if let Some(value) = self.bound.get(name) {
             return value.clone();
         }
-        // A heuristic is not told of what is not passed.
+        // A heuristic does not see arguments that are not passed.
         let Some(param) = self.subject.kernel.param(name).filter(|param| param.default.is_none()) else {
             return Value::Other;
         };
@@ -156,7 +157,7 @@ impl<'a> Flow<'a> {
         }
     }
 
-    /// Something that no narrow number goes into.
+    /// Reads an expression that must not contain a narrow number.
     fn apart(&mut self, expr: &'a Expr) -> Option<Value<'a>> {
         expr.children().into_iter().try_for_each(|child| self.plain(child))?;
         Some(Value::Other)
@@ -166,7 +167,7 @@ impl<'a> Flow<'a> {
         is_plain(&self.value(expr)?).then_some(())
     }
 
-    /// Demands that a number is what it is in 64 bits, in all programs.
+    /// Demands that a number has its 64-bit value in all programs.
     fn exact(&mut self, value: &Value<'a>) -> Option<()> {
         let Value::Number(number) = value else { return is_plain(value).then_some(()) };
         if number.is_narrow {
@@ -238,13 +239,13 @@ impl<'a> Flow<'a> {
                 self.casts.insert(expr.span.start, Cast { whole: expr.span, operand: operand.span });
                 Value::Number(Number { is_narrow: true, ..number })
             }
-            // A pointer as a number.
+            // The pointer is converted to a number.
             Value::Pointer(_) => is_plain(&value).then_some(Value::Other)?,
             value => value,
         })
     }
 
-    /// What becomes of two numbers that are in 64 bits only if the kernel's arguments are.
+    /// The result of an operation on two numbers that have 64 bits only where the kernel's arguments do.
     fn numbers(
         &mut self,
         one: &'a Expr,
@@ -257,7 +258,7 @@ impl<'a> Flow<'a> {
         Some(Value::Number(of(one, other)))
     }
 
-    /// What is cast to 64 bits.
+    /// The operand of a cast to 64 bits.
     fn operand(&self, call: &'a Call) -> Option<&'a Expr> {
         let (module, kernel) = (&self.subject.candidate.module, self.subject.kernel);
         let is_int64 = |dtype: &Expr| module.language_member(kernel, dtype).as_deref() == Some("int64");
@@ -271,7 +272,7 @@ impl<'a> Flow<'a> {
         (is_all && is_int64(&dtype.value)).then_some(operand)
     }
 
-    /// The numbers that `range` or `tl.range` runs over.
+    /// The values of the variable of a `range` or `tl.range`.
     fn rounds(&mut self, iter: &'a Expr) -> Option<Value<'a>> {
         self.plain(iter)?;
         let (module, kernel) = (&self.subject.candidate.module, self.subject.kernel);
@@ -300,7 +301,7 @@ impl<'a> Flow<'a> {
         Some(Value::Number(Number { is_narrow: false, most, params }))
     }
 
-    /// How many programs there are along an axis, as a heuristic computes it, and the parameters that takes.
+    /// The number of programs along an axis as a heuristic computes it, and the parameters that it needs.
     fn programs(&self, axis: usize) -> Option<(String, BTreeSet<&'a str>)> {
         let launch = only_launch(self.subject)?;
         let (count, meta) = programs_along(self.subject, launch, axis)?;
@@ -339,7 +340,7 @@ impl<'a> Flow<'a> {
     }
 }
 
-/// Whether it is the same in 32 bits.
+/// Whether the value is the same in 32 bits.
 fn is_plain(value: &Value<'_>) -> bool {
     match value {
         Value::Number(number) => !number.is_narrow,

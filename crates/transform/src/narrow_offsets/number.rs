@@ -2,26 +2,26 @@
 
 use std::collections::BTreeSet;
 
-/// How long a bound may become.
+/// The maximum length of a bound's text.
 const LONGEST: usize = 160;
 
-/// A whole number that is at least 0, as long as these parameters are.
+/// An integer that is non-negative if these parameters are.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Number<'a> {
-    /// Whether it is made of one that is no longer cast to 64 bits.
+    /// Whether it is computed from a number whose cast to 64 bits is omitted.
     pub(super) is_narrow: bool,
-    /// What it is at most, as a heuristic computes it from `args`.
+    /// An upper bound, as a heuristic computes it from `args`.
     pub(super) most: Option<String>,
     pub(super) params: BTreeSet<&'a str>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Pointer<'a> {
-    /// The parameter that it starts from.
+    /// The parameter that the pointer starts from.
     pub(super) root: &'a str,
-    /// Whether narrow numbers were added to it that may wrap around outside the memory.
+    /// Whether narrow numbers were added that may wrap around outside of the memory.
     pub(super) is_narrow: bool,
-    /// Whether something was added that may be less than 0.
+    /// Whether something was added that may be negative.
     pub(super) is_open: bool,
 }
 
@@ -29,7 +29,7 @@ pub(super) struct Pointer<'a> {
 pub(super) enum Value<'a> {
     Number(Number<'a>),
     Pointer(Pointer<'a>),
-    /// Anything that is the same in 32 and in 64 bits.
+    /// Any value that is the same in 32 and in 64 bits.
     Other,
 }
 
@@ -51,12 +51,12 @@ impl<'a> Number<'a> {
         self.with(other, product)
     }
 
-    /// A number of both that is no greater than this one.
+    /// A number that is computed from both and is at most this one.
     pub(super) fn at_most(self, other: Self) -> Self {
         self.with(other, |left, _| left.to_owned())
     }
 
-    /// A number that is one of both.
+    /// A number that is one of two.
     pub(super) fn either(self, other: Self) -> Self {
         let is_same = self.most == other.most;
         let either = self.at_most(other);
@@ -71,13 +71,13 @@ impl<'a> Number<'a> {
 }
 
 impl Pointer<'_> {
-    /// `None` where a part of an offset may be greater than all of it.
+    /// The pointer; `None` where a term of an offset may exceed the whole.
     pub(super) fn checked(self) -> Option<Self> {
         (!self.is_narrow || !self.is_open).then_some(self)
     }
 }
 
-/// A product of bounds.
+/// The product of two bounds.
 pub(super) fn product(left: &str, right: &str) -> String {
     let part = |of: &str| if of.contains(" + ") { format!("({of})") } else { of.to_owned() };
     format!("{} * {}", part(left), part(right))

@@ -17,7 +17,7 @@ fn turned(text: &str) -> Option<String> {
     turned_of(text, WorkloadSource::default())
 }
 
-/// What a call must fulfil; `None` where there is no turn.
+/// The test for a call; `None` where there is no proposal.
 fn test_of(text: &str) -> Option<String> {
     let turned = turned(text)?;
     let (_, rest) = turned.split_once("lambda args: ").unwrap();
@@ -59,7 +59,7 @@ fn rows_are_narrow_where_the_tensors_are_small() {
 }
 
 #[test]
-fn casts_in_the_address_and_pointers_that_move_are_understood() {
+fn inline_casts_and_advancing_pointers_are_supported() {
     let inline = ROWS
         .replace("tl.program_id(0).to(tl.int64)", "tl.program_id(0)")
         .replace("X + row *", "X + tl.cast(row, tl.int64) *")
@@ -98,13 +98,13 @@ def run(x, bias, out):
 ";
 
 #[test]
-fn what_is_compared_and_divided_has_a_bound() {
+fn compared_or_divided_offsets_need_a_bound() {
     let found = turned(FLAT).unwrap();
     assert!(found.contains("key=['n'])\n@triton.heuristics("), "{found}");
     let numbers = "all(isinstance(args[name], int) and args[name] >= 0 for name in [\"B\", \"cols\", \"n\"])";
     let bound = "triton.cdiv(args[\"n\"], args[\"B\"]) * args[\"B\"] + args[\"B\"] < 2**31";
     assert_eq!(test_of(FLAT), Some(format!("{numbers}\n    and {bound}")));
-    // Nobody knows how many programs there are, and a wrapped offset would be less than the size.
+    // The number of programs is unknown, and a wrapped offset would be below the size.
     for (old, new) in [
         ("triton.cdiv(n, meta['B'])", "count(n)"),
         ("(triton.cdiv(n, meta['B']),)", "grid"),
@@ -120,12 +120,12 @@ fn what_is_compared_and_divided_has_a_bound() {
 }
 
 #[test]
-fn what_is_not_certainly_the_same_is_left_alone() {
+fn casts_that_may_matter_are_kept() {
     let below = "    at = 0\n    for _ in range(N):\n        at = at - 1\n    row =";
     let rows = ROWS.replace("    row =", below);
     assert!(turned(&rows).is_some());
     for (old, new) in [
-        // Loaded, or less than 0.
+        // Loaded or negative numbers.
         ("tl.program_id(0).to", "tl.load(X).to"),
         ("tl.program_id(0).to", "(tl.program_id(0) - 1).to"),
         ("X + row * stride", "X - row * stride"),
@@ -133,7 +133,7 @@ fn what_is_not_certainly_the_same_is_left_alone() {
         ("X + row * stride", "X + row * stride - 4"),
         ("X + row * stride", "X + row * -stride"),
         ("X + row * stride", "X + (row - 1) * stride"),
-        // Seen by every program.
+        // Numbers that matter in every program.
         ("mask=cols < N)\n    tl.store", "mask=row < N)\n    tl.store"),
         ("X + row * stride", "X + row // 2 * stride"),
         ("x * 2", "row"),
@@ -142,13 +142,13 @@ fn what_is_not_certainly_the_same_is_left_alone() {
         ("    x =", "    tl.device_print('row', row)\n    x ="),
         ("    x =", "    helper(row)\n    x ="),
         ("    x =", "    helper(X + row * stride)\n    x ="),
-        // Its type would change with it.
+        // Names whose type would change.
         ("    x =", "    for i in range(N):\n        row = row + 1\n    x ="),
         ("    x =", "    row += stride\n    x ="),
         ("tl.program_id(0).to", "at.to"),
         ("tl.program_id(0).to", "(tl.program_id(0) % 2.5).to"),
         ("X + row * stride", "X + (row + at) * stride"),
-        // Nobody knows what a test would be told.
+        // The arguments of the test are unknown.
         ("X, Y, stride, N, BLOCK: tl.constexpr", "X, Y, stride=1, N=1, BLOCK: tl.constexpr = 1"),
         ("@triton.jit", "@other\n@triton.jit"),
         ("@triton.jit", "@triton.heuristics(others)\n@triton.jit"),

@@ -12,11 +12,11 @@ use crate::statements::{assigned, first_statement};
 use crate::subject::Subject;
 use crate::words::{fresh, indent_of};
 
-/// Functions of Python's that a kernel may call.
+/// Functions of Python that a kernel may call.
 const BUILTINS: &[&str] = &["abs", "bool", "float", "int", "len", "max", "min", "print", "range"];
 
-/// The edits that have a kernel go through its programs, as many as the grid had, in such a loop; `None` where a round might see what an
-/// earlier one left, or something is met that is not understood.
+/// The edits that put the kernel's body into such a loop, with as many iterations in total as the grid had programs.
+/// `None` where an iteration might see an effect of an earlier one, or where something is not understood.
 pub(super) fn edits(subject: &Subject<'_>, counts: &[Count], form: LoopForm) -> Option<Vec<Edit>> {
     let (kernel, text) = (subject.kernel, subject.candidate.text.as_str());
     let of = |name: &str| subject.candidate.module.language_name(kernel, name);
@@ -79,7 +79,7 @@ fn unused(subject: &Subject<'_>, base: &str) -> String {
     name
 }
 
-/// Whether nothing leaves the kernel in its middle, all that is called is known, and the lines from `start` on can be moved to the right.
+/// Whether no statement leaves the kernel early, all calls are known, and the lines from `start` on can be indented.
 fn is_understood(subject: &Subject<'_>, start: usize) -> bool {
     let kernel = subject.kernel;
     let mut is_known = true;
@@ -109,7 +109,8 @@ fn is_understood(subject: &Subject<'_>, start: usize) -> bool {
     is_known
 }
 
-/// A function of Triton's, a method, or a function of the file that does not ask which program it is.
+/// Whether a call is of a function of Triton, of a method, or of a function of the file that does not use the program
+/// index.
 fn is_known_call(subject: &Subject<'_>, call: &Call) -> bool {
     let (module, kernel) = (&subject.candidate.module, subject.kernel);
     if module.resolve_in(kernel, &call.func).is_some() {
@@ -131,7 +132,7 @@ fn is_known_call(subject: &Subject<'_>, call: &Call) -> bool {
     }
 }
 
-/// Whether a loop begins with the number of the program.
+/// Whether a loop begins with the program index.
 fn is_persistent(subject: &Subject<'_>) -> bool {
     let mut known: BTreeSet<&str> = BTreeSet::new();
     let mut found = false;
@@ -150,7 +151,7 @@ fn is_persistent(subject: &Subject<'_>) -> bool {
     found
 }
 
-/// Which of the two asks for a number of programs, and of which axis.
+/// Whether a call is `program_id` (`true`) or `num_programs` (`false`), and its axis.
 fn axis_of(subject: &Subject<'_>, expr: &Expr) -> Option<(bool, Option<usize>)> {
     let call = expr.as_call()?;
     let member = subject.candidate.module.language_member(subject.kernel, &call.func)?;
@@ -163,7 +164,7 @@ fn axis_of(subject: &Subject<'_>, expr: &Expr) -> Option<(bool, Option<usize>)> 
     Some((is_id, axis))
 }
 
-/// What stands in place of `tl.program_id(…)` and `tl.num_programs(…)`.
+/// The edits that replace `tl.program_id(…)` and `tl.num_programs(…)`.
 fn numbers(subject: &Subject<'_>, program: &str, counts: &[String]) -> Option<Vec<Edit>> {
     let text_of = |is_id: bool, axis: usize| match (is_id, counts, axis) {
         (true, [_], 0) => Some(program.to_owned()),
@@ -182,7 +183,7 @@ fn numbers(subject: &Subject<'_>, program: &str, counts: &[String]) -> Option<Ve
     let (mut edits, mut is_known, mut has_id) = (Vec::new(), true, false);
     let mut done = BTreeSet::new();
     walk_expressions(&subject.kernel.body, &mut |expr| {
-        // The variable of a loop has no methods in the interpreter.
+        // In the interpreter, a loop variable has no methods.
         if let Some(call) = expr.as_call()
             && let ExprKind::Attribute { value, name, .. } = &call.func.kind
             && (name == "to", axis_of(subject, value)) == (true, Some((true, Some(0))))
@@ -205,14 +206,16 @@ fn numbers(subject: &Subject<'_>, program: &str, counts: &[String]) -> Option<Ve
     (is_known && has_id).then_some(edits)
 }
 
-/// Parameters to which the body gives another value: a later round would begin with it. `None` where it is one that is a constant.
+/// Parameters that the body assigns: a later iteration would begin with the assigned value. `None` where one of them is
+/// a constexpr.
 fn assigned_parameters<'a>(subject: &Subject<'a>) -> Option<Vec<&'a str>> {
     let assigned = assigned(subject.kernel);
     let params = subject.kernel.params.iter().filter(|param| assigned.contains(param.name.as_str()));
     params.map(|param| (!param.constexpr).then_some(param.name.as_str())).collect()
 }
 
-/// Gives a parameter that is assigned another name in the body, and says what begins a round with its value, unless an assignment does.
+/// Gives an assigned parameter another name in the body. Returns the edits and, where no assignment sets the new name
+/// first, a statement that begins each iteration with the parameter's value.
 fn renamed(subject: &Subject<'_>, name: &str) -> Option<(Vec<Edit>, Option<String>)> {
     let text = subject.candidate.text.as_str();
     let new = fresh(text, &format!("{name}_of_program"));
@@ -225,7 +228,7 @@ fn renamed(subject: &Subject<'_>, name: &str) -> Option<(Vec<Edit>, Option<Strin
     };
     let first = subject.kernel.body.iter().find(|stmt| mentions(stmt))?;
     let mut edits = Vec::new();
-    // Where the parameter itself is meant.
+    // The place where the parameter itself is meant.
     let mut kept: Option<Span> = None;
     match &first.kind {
         StmtKind::AugAssign { target, op, value }

@@ -12,25 +12,25 @@ use crate::subject_launch::{only_launch, passed, passed_as};
 use crate::words::{fresh, indent_of};
 use crate::written::{grid_of, is_settled, is_steady, is_used_once, tuple_of};
 
-/// How many programs an axis had.
+/// The number of programs along an axis of the original grid.
 pub(super) struct Count {
-    /// As the kernel says it, before anything else is done there.
+    /// The expression in the kernel, before any statement of it.
     pub(super) text: String,
-    /// As the host says it, where that is passed by the name above.
+    /// The expression of the host, where it is passed as a parameter named as above.
     passed: Option<String>,
 }
 
-/// A grid of one or two axes, and where it stands.
+/// A grid of one or two axes, and its place.
 pub(super) struct Grid<'a> {
     subject: &'a Subject<'a>,
     pub(super) counts: Vec<Count>,
     launch: &'a Launch,
-    /// The tuple, and the product of its parts in the host.
+    /// The tuple, and the product of its parts as an expression of the host.
     tuple: &'a Expr,
     product: String,
-    /// Where the statement begins that says it.
+    /// The start of the statement that contains the grid.
     start: usize,
-    /// A tensor of the device.
+    /// The name of a tensor on the device.
     tensor: &'a str,
     torch: String,
 }
@@ -70,7 +70,7 @@ impl<'a> Grid<'a> {
         Some(grid)
     }
 
-    /// In terms of what the kernel has, or else passed.
+    /// The number of programs along an axis, in terms of the kernel's parameters or else as a new argument.
     fn count(&self, part: &Expr, meta: Option<&str>, base: &str) -> Option<Count> {
         if let Some(text) = self.in_kernel(part, meta) {
             return Some(Count { text, passed: None });
@@ -84,10 +84,10 @@ impl<'a> Grid<'a> {
         Some(Count { text: fresh(text, base), passed: Some(passed) })
     }
 
-    /// What the kernel has in place of an expression of the host's.
+    /// The kernel's expression for an expression of the host.
     fn in_kernel(&self, expr: &Expr, meta: Option<&str>) -> Option<String> {
         if let ExprKind::Int(number) = expr.kind {
-            // A tile's number in the grid is turned with the tile.
+            // A tile size in the grid changes with the tile.
             let mut tiles = self.subject.knobs.iter().filter(|knob| !knob.is_option());
             let tile = tiles.find_map(|knob| knob.in_kernel(expr.span));
             return Some(tile.unwrap_or_else(|| number.to_string()));
@@ -121,13 +121,13 @@ impl<'a> Grid<'a> {
         }
     }
 
-    /// The grid of so many programs for each multiprocessor, and what is passed with it.
+    /// The edits for a grid with this many programs per multiprocessor, and for its new arguments.
     pub(super) fn edits(&self, programs: i64) -> Vec<Edit> {
         let text = self.subject.candidate.text.as_str();
         let (tensor, torch) = (self.tensor, &self.torch);
         let name = fresh(text, "multiprocessors");
         let indent = indent_of(text, self.start).unwrap_or_default();
-        // In the interpreter there is no device.
+        // The interpreter has no device.
         let before = format!(
             "{name} = {torch}.cuda.get_device_properties({tensor}.device).multi_processor_count if {tensor}.is_cuda else 1\n{indent}"
         );
@@ -155,13 +155,13 @@ impl<'a> Grid<'a> {
     }
 }
 
-/// The parts of a grid without those behind them that are one.
+/// The parts of a grid, without trailing parts of 1.
 fn several(parts: &[Expr]) -> &[Expr] {
     let is_one = |part: &&Expr| part.as_int() == Some(1);
     &parts[..parts.len() - parts.iter().skip(1).rev().take_while(is_one).count()]
 }
 
-/// The parts of a grid, multiplied.
+/// The product of a grid's parts.
 fn product(text: &str, parts: &[Expr]) -> Option<String> {
     let factor = |part: &Expr| {
         let slice = text.get(part.span.start..part.span.end)?;
@@ -172,7 +172,7 @@ fn product(text: &str, parts: &[Expr]) -> Option<String> {
     factors.filter(|factors| !factors.is_empty()).map(|factors| factors.join(" * "))
 }
 
-/// A tensor that the kernel is given, which the host has a name for before it says the grid.
+/// The name of a tensor argument that the host binds before it computes the grid.
 fn tensor<'a>(subject: &'a Subject<'a>, host: &HostFunction, launch: &'a Launch, before: &Stmt) -> Option<&'a str> {
     let known = pointers(&subject.candidate.module, subject.kernel);
     let is_bound = |name: &str| {

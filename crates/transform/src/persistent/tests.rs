@@ -46,7 +46,7 @@ def run(x):
 ";
 
 #[test]
-fn rows_are_gone_through_by_a_loop() {
+fn programs_over_rows_become_a_loop() {
     let expected = "import torch
 import triton
 import triton.language as tl
@@ -111,7 +111,7 @@ def run(a, heads):
 ";
 
 #[test]
-fn a_number_is_taken_apart_where_there_are_two_axes() {
+fn two_axis_grids_split_the_loop_index() {
     let new = rewritten(TILES).unwrap();
     let kernel = "def k(a, c, M, N, BM: tl.constexpr, BN: tl.constexpr):
     programs_0 = tl.cdiv(M, BM)
@@ -131,7 +131,7 @@ fn a_number_is_taken_apart_where_there_are_two_axes() {
     assert!(new.ends_with(host), "{new}");
     assert_eq!(turned(TILES, &[]).len(), OF_PRODUCTS.len());
 
-    // What the kernel is not given is passed, unless it depends on the configuration.
+    // A number that the kernel does not have is passed, unless it depends on the configuration.
     let passed = rewritten(&TILES.replace("triton.cdiv(N, META['BN'])", "heads * 2")).unwrap();
     assert!(passed.contains("BN: tl.constexpr, programs_1):\n    programs_0 = tl.cdiv(M, BM)\n    for"), "{passed}");
     assert!(passed.contains("META['BM']) * (heads * 2), 2 *"), "{passed}");
@@ -140,14 +140,14 @@ fn a_number_is_taken_apart_where_there_are_two_axes() {
 }
 
 #[test]
-fn arguments_behind_others_that_are_not_written_out_are_known_by_their_place() {
+fn arguments_after_unpacked_ones_are_matched_from_the_end() {
     let text = ROWS.replace("(x, y, x.stride(0), n, B=64)", "(x, *rest, m, B=64)");
     let new = rewritten(&text).unwrap();
     assert!(new.contains("(tl.program_id(0), n, tl.num_programs(0))") && new.contains("(x, *rest, m, B=64)"), "{new}");
 }
 
 #[test]
-fn what_is_not_understood_is_left_alone() {
+fn unsupported_kernels_do_not_become_persistent() {
     for (old, new) in [
         ("    x = tl.load", "    if n > 9:\n        return\n    x = tl.load"),
         ("tl.program_id(0)", "tl.program_id(1)"),
@@ -173,7 +173,7 @@ fn what_is_not_understood_is_left_alone() {
 }
 
 #[test]
-fn the_loop_of_a_product_becomes_one_with_that_over_the_programs() {
+fn a_products_loop_is_flattened_with_the_program_loop() {
     let product = "import torch
 import triton
 import triton.language as tl
@@ -196,13 +196,13 @@ def run(a, b, c, N, K):
     let head = "    for program in tl.range(tl.program_id(0), tl.cdiv(N, B), tl.num_programs(0), flatten=True):\n        at = program * B";
     assert!(text.contains(head), "{text}");
     assert_eq!(turn.changes.last(), Some(&Change::Structure("flatten for loop 1".to_owned())));
-    // Two loops, or none, are no pair to be made one.
+    // With two loops, or none, there is nothing to merge.
     let two = product.replace("    tl.store", "    for i in range(N):\n        acc += i\n    tl.store");
     assert!(!kinds(&two).contains(&"persistent flattened".to_owned()));
 }
 
 #[test]
-fn a_number_in_the_grid_stays_that_of_its_tile() {
+fn a_tile_size_in_the_grid_stays_tied_to_its_tile() {
     let host = |grid: &str, tile: i64| {
         format!(
             "import torch\nimport triton\nimport triton.language as tl\n\n@triton.jit\ndef k(x_ptr, n, B: tl.constexpr):\n    at = tl.program_id(0) * B + tl.arange(0, B)\n    tl.store(x_ptr + at, 0, mask=at < n)\n\n\

@@ -28,7 +28,7 @@ def run(a, b, c):
     k[grid](a, b, c, M, N, K, BM=64, BN=64, BK=32)
 ";
 
-/// `q @ k` and then `p @ v`: the size of a head is given.
+/// `q @ k` and then `p @ v`: the size of a head is fixed.
 const ATTENTION: &str = "import triton
 import triton.language as tl
 
@@ -49,7 +49,7 @@ def run(q, kv, out):
     k[(1,)](q, kv, out, 64, BM=32, BN=32, D=64)
 ";
 
-/// The changes of all turns, in words, for pointers to such types.
+/// The changes of all proposals in words, for pointers to these types.
 fn turned(text: &str, dtypes: &[&str]) -> Vec<String> {
     let candidate = Candidate::original(text);
     let arguments = dtypes.iter().map(|dtype| ("a".to_owned(), ArgumentValue::Pointer((*dtype).to_owned()))).collect();
@@ -65,10 +65,10 @@ fn large_products_get_tiles_that_keep_tensor_cores_busy() {
     let half = turned(KERNEL, &["bfloat16", "float32"]);
     assert_eq!(half.len(), LARGE.len());
     assert_eq!(half[1], "BM 64 → 128, BN 64 → 256, BK 32 → 64, num_warps 4 → 8, num_stages 3 → 4");
-    // What is written already is no change: of these the first is.
+    // The combination that the kernel has already, here the first, is no proposal.
     let written = KERNEL.replace("BM=64, BN=64, BK=32", "BM=128, BN=256, BK=64, num_warps=8");
     assert_eq!(turned(&written, &["float16"]).len(), LARGE.len() - 1);
-    // As many bytes of other types are other numbers.
+    // For types of other sizes, the same number of bytes is another number of elements.
     assert!(turned(KERNEL, &["float32"])[1].contains("BN 64 → 256, num_warps"));
     assert!(turned(KERNEL, &["float8_e4m3fn", "float16"])[1].contains("BK 32 → 128"));
     assert!(turned(KERNEL, &["int8", "int32"])[1].contains("BK 32 → 128"));
@@ -83,7 +83,7 @@ fn a_short_side_stays() {
 }
 
 #[test]
-fn what_is_summed_over_stays_where_another_product_has_it_for_a_side() {
+fn a_summed_size_that_is_a_side_of_another_product_is_kept() {
     let all = turned(ATTENTION, &["float16"]);
     assert_eq!(all.len(), GIVEN.len());
     assert_eq!(all[1], "BM 32 → 128, BN 32 → 64, num_warps 4 → 8");
@@ -91,13 +91,13 @@ fn what_is_summed_over_stays_where_another_product_has_it_for_a_side() {
 }
 
 #[test]
-fn sizes_that_are_no_numbers_of_the_launch_are_left_alone() {
+fn products_with_computed_sizes_get_no_tile_combinations() {
     assert!(turned(&KERNEL.replace("BN=64", "BN=width(b)"), &[]).is_empty());
     assert!(turned(&KERNEL.replace("tl.dot(x, y)", "tl.sum(x) * tl.sum(y)"), &[]).is_empty());
 }
 
 #[test]
-fn one_of_several_configurations_is_turned_and_the_others_go() {
+fn several_configurations_are_replaced_by_one_combination() {
     let configs = "[triton.Config({\"BM\": 32, \"BN\": 64, \"BK\": 32}, num_warps=4), triton.Config({\"BM\": 64, \"BN\": 64, \"BK\": 32})]";
     let tuned = format!("@triton.autotune(\n    configs={configs},\n    key=[\"M\"],\n)\n@triton.jit");
     let text = KERNEL.replace("@triton.jit", &tuned).replace(", BM=64, BN=64, BK=32)", ")");
@@ -113,7 +113,7 @@ fn one_of_several_configurations_is_turned_and_the_others_go() {
     assert!(said.starts_with("one configuration instead of 2, "), "{said}");
     let line = new.lines().find(|line| line.contains("configs=")).unwrap();
     assert_eq!(line, "    configs=[triton.Config({\"BM\": 128, \"BN\": 256, \"BK\": 64}, num_warps=8)],");
-    // Every turn of the one that stays is a turn of it alone.
+    // All proposals for the remaining configuration are proposals for it alone.
     let only = text
         .replace(configs, &configs.replace("triton.Config({\"BM\": 32, \"BN\": 64, \"BK\": 32}, num_warps=4), ", ""));
     let alone: Vec<String> = of(&only).into_iter().map(|(_, text)| text).collect();

@@ -7,24 +7,24 @@ use crate::names::{Names, bound_by, bound_in, in_expr, read_in, uses};
 use crate::pointwise::{METHODS, is_function, is_helper};
 use crate::subject::Subject;
 
-/// Arguments of a store beside the three that it is about.
+/// The arguments of a store besides pointer and value that are accepted.
 const HINTS: &[&str] = &["mask", "cache_modifier", "eviction_policy"];
 
-/// What stands behind the loop: work on each element alone, and stores.
+/// The work after the loop: elementwise operations and stores.
 pub(super) struct After<'a> {
-    /// The statement with the store that says where each element is.
+    /// The index of the statement with the store that determines the position of each element.
     pub(super) at: usize,
     pub(super) store: &'a Call,
     pub(super) pointer: &'a Expr,
     pub(super) mask: Option<&'a Expr>,
     pub(super) value: &'a Expr,
-    /// Statements before it that its pointer and mask need.
+    /// The indices of the statements before it that its pointer and mask need.
     pub(super) places: Vec<usize>,
-    /// The parameter that is stored through.
+    /// The parameter that the store goes through.
     pub(super) root: &'a str,
-    /// What its pointer is made of, step by step, with the parameter.
+    /// The names that its pointer is computed from, step by step, and the parameter.
     pub(super) pointers: Names<'a>,
-    /// Whether nothing is done but to convert and store.
+    /// Whether the only work is a conversion and the store.
     pub(super) is_plain: bool,
 }
 
@@ -56,7 +56,7 @@ impl<'a> After<'a> {
             places.push(at);
         }
         places.reverse();
-        // They are run in both kernels.
+        // These statements run in both kernels.
         let are_pure = places.iter().all(|&place| has_no_effect(subject, &stmts[place]));
         if !needed.is_disjoint(&worked.names) || !are_pure {
             return None;
@@ -77,7 +77,7 @@ impl<'a> After<'a> {
     }
 }
 
-/// The names of what is made of what was gathered.
+/// The names of values that are computed from the accumulated one.
 struct Worked<'a, 's> {
     subject: &'s Subject<'a>,
     names: Names<'a>,
@@ -126,12 +126,12 @@ impl<'a> Worked<'a, '_> {
         }
     }
 
-    /// Whether an expression has nothing to do with what was gathered.
+    /// Whether an expression does not depend on the accumulated value.
     fn is_apart(&self, expr: &Expr) -> bool {
         in_expr(expr).is_disjoint(&self.names)
     }
 
-    /// Whether an expression is made of what was gathered; `None` where its elements would not be made of one each.
+    /// Whether an expression depends on the accumulated value; `None` where the dependence is not elementwise.
     fn expr(&self, expr: &Expr) -> Option<bool> {
         if self.is_apart(expr) {
             return Some(false);
@@ -167,7 +167,7 @@ impl<'a> Worked<'a, '_> {
         is_fine.map(|()| true)
     }
 
-    /// The store of something that is made of what was gathered.
+    /// The store of a value that depends on the accumulated one.
     fn stores(&self, stmt: &'a Stmt) -> Option<&'a Call> {
         let StmtKind::Expr(value) = &stmt.kind else { return None };
         let call = value.as_call()?;
@@ -188,14 +188,14 @@ impl<'a> Worked<'a, '_> {
     }
 }
 
-/// The parameter that a pointer comes from.
+/// The base parameter of a pointer.
 struct Root<'a> {
     name: &'a str,
     pointers: Names<'a>,
 }
 
 impl<'a> Root<'a> {
-    /// `None` where it is used for anything else, or is not the beginning of a sum.
+    /// Finds the base of a pointer; `None` where it is used otherwise, or is not the first term of a sum.
     fn of(
         subject: &Subject<'a>,
         gather: &Gather<'a>,
@@ -223,7 +223,7 @@ impl<'a> Root<'a> {
                     StmtKind::AugAssign { op, .. } if op == "+" => name,
                     _ => return None,
                 };
-                // On the left, and once on the right.
+                // It occurs as the target and, in a plain assignment, once in the value.
                 known += if matches!(stmt.kind, StmtKind::AugAssign { .. }) { 1 } else { 2 };
                 open.push(from);
             }
@@ -241,14 +241,14 @@ impl<'a> Root<'a> {
     }
 }
 
-/// How often some names stand in an expression.
+/// How often some names occur in an expression.
 fn uses_in(expr: &Expr, names: &Names<'_>) -> usize {
     let mut count = 0;
     expr.walk(&mut |expr| count += usize::from(expr.as_name().is_some_and(|name| names.contains(name))));
     count
 }
 
-/// The statements before the loop that give some names what they hold; `None` where one of them does more.
+/// The statements before the loop that compute the values of some names; `None` where one of them does more.
 pub(super) fn needed_of<'a>(gather: &Gather<'a>, mut needed: Names<'a>) -> Option<Vec<&'a Stmt>> {
     let mut kept = Vec::new();
     for stmt in gather.before.iter().rev() {
@@ -256,7 +256,7 @@ pub(super) fn needed_of<'a>(gather: &Gather<'a>, mut needed: Names<'a>) -> Optio
         walk_statements(std::slice::from_ref(stmt), &mut |stmt| {
             is_known &= match &stmt.kind {
                 StmtKind::Assign { .. } | StmtKind::AugAssign { .. } | StmtKind::If { .. } | StmtKind::Pass => true,
-                // What is said about numbers is not needed again.
+                // Assertions need not be repeated.
                 StmtKind::Expr(_) => true,
                 _ => false,
             };

@@ -15,18 +15,18 @@ pub(super) fn put(at: usize, text: impl Into<String>) -> Edit {
 }
 
 impl Split<'_> {
-    /// More parameters: numbers, and then what is a constant.
+    /// The text of further parameters: run-time numbers, and then the constexpr.
     pub(super) fn parameters(&self, numbers: &[&str]) -> Option<Edit> {
         let (kernel, constexpr) = (self.subject.kernel, self.language("constexpr")?);
         let last = kernel.params.last()?;
-        // Behind a default there must be one; the launch passes all by name.
+        // A parameter after one with a default needs a default; the launch passes all by name.
         let (number, constant) = if last.default.is_some() { ("=0", " = 1") } else { ("", "") };
         let mut text: String = numbers.iter().map(|name| format!(", {name}{number}")).collect();
         text += &format!(", {}: {constexpr}{constant}", self.names.size);
         Some(put(last.span.end, text))
     }
 
-    /// What each program does first.
+    /// The statements at the start of each program.
     pub(super) fn head(&self, more: &[String]) -> Option<Edit> {
         let first = first_statement(self.subject.kernel)?.span.start;
         let indent = indent_of(self.text, first)?;
@@ -35,7 +35,7 @@ impl Split<'_> {
         Some(put(first, text))
     }
 
-    /// The loop over a part of its range.
+    /// The edits that restrict the loop to a part of its range.
     pub(super) fn range(&self) -> Option<Vec<Edit>> {
         let Gather { stmt, range, end, step, moves, .. } = &self.gather;
         let (cdiv, int64) = (self.language("cdiv")?, self.language("int64")?);
@@ -54,7 +54,7 @@ impl Split<'_> {
         let mut lines = vec![
             format!("{rounds} = {cdiv}({end}, {width})"),
             format!("{first} = {} * {rounds}", names.split),
-            // Not below the first: Triton runs unrolled loops whose stop lies below their start.
+            // The stop must not be below the start: Triton runs unrolled loops in that case.
             format!("{last} = {maximum}({minimum}({to}, {end}), {from})"),
         ];
         for one in moves {
@@ -79,7 +79,7 @@ impl Split<'_> {
         Some(edits)
     }
 
-    /// Leaves out what is done elsewhere with what was gathered, and stores it as it is.
+    /// The edits that drop the work that moves to the second kernel, and store the accumulated value as it is.
     pub(super) fn bare(&self) -> Option<Vec<Edit>> {
         let after = &self.after;
         let mut edits = vec![Edit { span: after.value.span, text: self.gather.result.to_owned() }];
@@ -94,7 +94,7 @@ impl Split<'_> {
         Some(edits)
     }
 
-    /// What the launch passes besides.
+    /// The text of the additional arguments of the launch.
     pub(super) fn passed(&self, more: &[String]) -> Option<Edit> {
         let last = self.site.launch.args.last()?;
         let mut text: String = more.iter().map(|one| format!(", {one}")).collect();

@@ -11,14 +11,14 @@ use model::kernel::ast::{Arg, Call, Expr, ExprKind, Stmt, StmtKind, walk_express
 use crate::names::{Names, are_given, bound_by, bound_in, in_expr, read_in, uses};
 use crate::subject::Subject;
 
-/// Members of Triton's language that do more than give a value, by how their names begin.
+/// Prefixes of members of Triton's language that have effects.
 const EFFECTS: &[&str] = &["store", "atomic", "debug", "device_", "inline_asm", "async", "make_tensor_descriptor"];
 /// Functions of Python that kernels may use.
 const BUILTINS: &[&str] = &["float", "int", "max", "min", "range", "len", "tuple"];
-/// How many helpers are followed.
+/// The greatest depth of nested helpers that are followed.
 const DEPTH: usize = 3;
 
-/// How what is gathered in parts is put together.
+/// The operation that combines partial results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum How {
     Sum,
@@ -26,7 +26,7 @@ pub(super) enum How {
     Min,
 }
 
-/// A name that moves on by the same amount in each round.
+/// A name that advances by the same amount in each iteration.
 pub(super) struct Move<'a> {
     pub(super) name: &'a str,
     pub(super) op: &'a str,
@@ -39,19 +39,19 @@ pub(super) struct Gather<'a> {
     pub(super) before: &'a [Stmt],
     pub(super) stmt: &'a Stmt,
     pub(super) body: &'a [Stmt],
-    /// What stands behind the loop, and behind what belongs to it.
+    /// The statements after the loop, and after those that belong to it.
     pub(super) after: &'a [Stmt],
     /// `range(0, end, step)`
     pub(super) range: &'a Call,
     pub(super) end: &'a Expr,
     pub(super) step: Option<&'a Expr>,
     pub(super) moves: Vec<Move<'a>>,
-    /// The name of what is gathered, once the loop is done.
+    /// The name of the accumulated value after the loop.
     pub(super) result: &'a str,
-    /// All names of it.
+    /// All names of that value.
     pub(super) names: Names<'a>,
     pub(super) how: How,
-    /// Its type, as torch and Triton call it.
+    /// The name of its type in torch and in Triton.
     pub(super) dtype: &'static str,
 }
 
@@ -82,7 +82,7 @@ impl<'a> Gather<'a> {
         let mut gathered = gathered(subject, body);
         gathered.retain(|name, _| uses(body, name) == mentions(body, name));
         let (moves, others): (Vec<Move<'_>>, Names<'_>) = moves(subject, body, &bound, &is_steady, &gathered);
-        // A name that moves on and is read by nothing is no sum.
+        // A name that only advances is not an accumulator.
         gathered.retain(|name, _| moves.iter().all(|one| one.name != *name));
         let (name, how) = gathered.pop_first().filter(|_| gathered.is_empty())?;
         are_given(body, &others, &mut Names::from([variable]))?;
@@ -136,7 +136,7 @@ pub(super) fn member(subject: &Subject<'_>, kernel: &Kernel, func: &Expr) -> Opt
     subject.candidate.module.language_member(kernel, func)
 }
 
-/// Whether some statements do nothing but give names values.
+/// Whether some statements only bind names.
 fn is_pure(subject: &Subject<'_>, kernel: &Kernel, body: &[Stmt], depth: usize) -> Option<()> {
     let mut is_pure = true;
     walk_statements(body, &mut |stmt| {
@@ -163,7 +163,7 @@ fn is_pure(subject: &Subject<'_>, kernel: &Kernel, body: &[Stmt], depth: usize) 
     is_pure.then_some(())
 }
 
-/// The same for one statement of the kernel.
+/// The same for a single statement of the kernel.
 pub(super) fn has_no_effect(subject: &Subject<'_>, stmt: &Stmt) -> bool {
     is_pure(subject, subject.kernel, std::slice::from_ref(stmt), DEPTH).is_some()
 }
@@ -185,7 +185,7 @@ fn is_pure_call(subject: &Subject<'_>, kernel: &Kernel, call: &Call, depth: usiz
     }
 }
 
-/// Names that rounds do nothing to but add to them, or the like.
+/// Names that the iterations only accumulate into.
 fn gathered<'a>(subject: &Subject<'a>, body: &'a [Stmt]) -> BTreeMap<&'a str, How> {
     let mut found: BTreeMap<&str, Option<How>> = BTreeMap::new();
     walk_statements(body, &mut |stmt| {
@@ -198,7 +198,7 @@ fn gathered<'a>(subject: &Subject<'a>, body: &'a [Stmt]) -> BTreeMap<&'a str, Ho
     found.into_iter().filter_map(|(name, how)| Some((name, how?))).collect()
 }
 
-/// How often a name stands in statements that add to it.
+/// How often a name occurs in statements that accumulate into it.
 fn mentions(body: &[Stmt], name: &str) -> usize {
     let mut count = 0;
     walk_statements(body, &mut |stmt| {
@@ -209,7 +209,8 @@ fn mentions(body: &[Stmt], name: &str) -> usize {
     count
 }
 
-/// What a statement does to a name: `acc += x`, `acc = acc + x`, `acc = tl.dot(a, b, acc)`, `acc = tl.maximum(acc, x)`.
+/// The operation by which a statement accumulates into a name: `acc += x`, `acc = acc + x`, `acc = tl.dot(a, b, acc)`,
+/// `acc = tl.maximum(acc, x)`.
 fn gathers(subject: &Subject<'_>, stmt: &Stmt, name: &str) -> Option<How> {
     let is_it = |expr: &Expr| expr.as_name() == Some(name);
     match &stmt.kind {
@@ -241,7 +242,7 @@ fn gathers(subject: &Subject<'_>, stmt: &Stmt, name: &str) -> Option<How> {
     }
 }
 
-/// Names that move on by the same in each round, and those that are none of this and no sums.
+/// Names that advance by the same amount in each iteration, and names that are neither this nor accumulators.
 fn moves<'a>(
     subject: &Subject<'a>,
     body: &'a [Stmt],
@@ -299,7 +300,7 @@ fn is_loaded(subject: &Subject<'_>, body: &[Stmt], name: &str) -> bool {
     found
 }
 
-/// The name that a sum begins with.
+/// The leftmost name in a sum.
 pub(super) fn leftmost(expr: &Expr) -> Option<&str> {
     match &expr.kind {
         ExprKind::Name(name) => Some(name),
@@ -308,12 +309,12 @@ pub(super) fn leftmost(expr: &Expr) -> Option<&str> {
     }
 }
 
-/// The type of what is gathered, where it begins with nothing, and nothing else is done with it before the loop.
+/// The type of an accumulator that begins with the neutral value and is not used otherwise before the loop.
 fn begins(subject: &Subject<'_>, before: &[Stmt], name: &str, how: How) -> Option<&'static str> {
     let is_it = |stmt: &&Stmt| matches!(&stmt.kind, StmtKind::Assign { targets, .. } if matches!(targets.as_slice(), [one] if one.as_name() == Some(name)));
     let stmt = before.iter().find(is_it).filter(|_| uses(before, name) == 1)?;
     let StmtKind::Assign { value: Some(value), .. } = &stmt.kind else { return None };
-    // What a maximum begins with counts once or several times.
+    // The initial value of a maximum may count several times.
     if how == How::Sum && !is_zero(subject, value) {
         return None;
     }
@@ -355,7 +356,8 @@ fn is_zero(subject: &Subject<'_>, value: &Expr) -> bool {
     }
 }
 
-/// The name that a statement gives the sum of a tile of sums: `acc += tl.sum(acc_rows, axis=0)`, `total = tl.sum(acc)`.
+/// The name to which a statement binds the sum over a tile of sums: `acc += tl.sum(acc_rows, axis=0)`,
+/// `total = tl.sum(acc)`.
 fn folded<'a>(subject: &Subject<'_>, stmt: &'a Stmt, name: &str, how: How) -> Option<&'a str> {
     let (target, value) = match &stmt.kind {
         StmtKind::AugAssign { target, op, value } if op == "+" && how == How::Sum => (target, value),

@@ -12,29 +12,29 @@ use crate::lines::lines_of;
 use crate::subject::Subject;
 use crate::written::{grid_of, only_value};
 
-/// Functions of torch that give memory, and what gives the same with zeros.
+/// Functions of torch that allocate memory, each with the one that fills it with zeros.
 const FUNCTIONS: &[(&str, &str)] =
     &[("empty", "zeros"), ("empty_like", "zeros_like"), ("zeros", "zeros"), ("zeros_like", "zeros_like")];
-/// Methods of tensors that do.
+/// Methods of tensors that allocate memory, each with the one that fills it with zeros.
 const METHODS: &[(&str, &str)] = &[("new_empty", "new_zeros"), ("new_zeros", "new_zeros")];
-/// Words in assignments that may give a name a tensor of another type.
+/// Parts of assignments that may bind a name to a tensor of another type.
 const CONVERSIONS: &[&str] = &[".to(", ".type", ".half", ".float", ".bfloat16", ".double", "dtype"];
 
 /// The only launch of a kernel.
 pub(super) struct Site<'a> {
     pub(super) launch: &'a Launch,
-    /// The statement that is the launch.
+    /// The statement of the launch.
     pub(super) stmt: &'a Stmt,
     /// Its whole lines.
     pub(super) lines: Span,
-    /// How many axes the grid has.
+    /// The number of axes of the grid.
     pub(super) axes: usize,
     grid: &'a Expr,
-    /// The argument that is stored into, and the call that has made it.
+    /// The output argument, and the call that allocates it.
     pub(super) out: &'a Expr,
     allocation: &'a Call,
     pub(super) host: &'a HostFunction,
-    /// As what the file knows torch.
+    /// The file's name for torch.
     pub(super) torch: &'a str,
 }
 
@@ -64,7 +64,7 @@ impl<'a> Site<'a> {
         site.zeroed().filter(|_| are_below(subject, axes)).map(|_| site)
     }
 
-    /// The edit that begins the memory with zeros; `None` where it is not known what gives it.
+    /// The edit that fills the memory with zeros; `None` where the allocation is unknown.
     pub(super) fn zeroed(&self) -> Option<Edit> {
         let ExprKind::Attribute { value, name, name_span } = &self.allocation.func.kind else { return None };
         let is_torch = value.as_name() == Some(self.torch);
@@ -73,7 +73,7 @@ impl<'a> Site<'a> {
         Some(Edit { span: *name_span, text: (*zeroed).to_owned() })
     }
 
-    /// Whether nothing is in the memory before.
+    /// Whether the memory has no contents before the launch.
     pub(super) fn is_fresh(&self) -> bool {
         matches!(&self.allocation.func.kind, ExprKind::Attribute { name, .. } if name.contains("empty"))
     }
@@ -94,7 +94,7 @@ impl<'a> Site<'a> {
         is_end.then(|| Edit { span: Span::new(last, last), text: format!(", {split}") })
     }
 
-    /// Names of parameters that the grid asks for.
+    /// The names of parameters that the grid uses.
     pub(super) fn asked(&self) -> Vec<&'a str> {
         let mut names = Vec::new();
         self.grid.walk(&mut |expr| {
@@ -105,7 +105,7 @@ impl<'a> Site<'a> {
         names
     }
 
-    /// Whether the memory is certainly one of fp32.
+    /// Whether the memory certainly holds fp32.
     pub(super) fn is_float32(&self, subject: &Subject<'_>, root: &str) -> bool {
         let is_it = |name: &str| matches!(name, "float32" | "float");
         let passed = record(subject).and_then(|record| record.arguments.iter().find(|(name, _)| name == root));
@@ -131,7 +131,7 @@ impl<'a> Site<'a> {
         }
     }
 
-    /// Whether a tensor that the call was given has such a type, as far as it is not made another one.
+    /// Whether a tensor argument of the call has this type, as far as it is not converted.
     fn is_of(&self, subject: &Subject<'_>, tensor: &Expr, is_it: &dyn Fn(&str) -> bool) -> bool {
         let workload = subject.workload;
         let Some(name) = tensor.as_name().filter(|_| workload.entry == self.host.qualname) else { return false };
@@ -164,7 +164,7 @@ fn tuple_of(grid: &Expr) -> Option<&[Expr]> {
     }
 }
 
-/// Whether a kernel and what kernels call ask for axes below this one alone.
+/// Whether a kernel and its helpers use only axes below this one.
 fn are_below(subject: &Subject<'_>, axes: usize) -> bool {
     let module = &subject.candidate.module;
     let is_meant =
@@ -183,18 +183,18 @@ fn are_below(subject: &Subject<'_>, axes: usize) -> bool {
     are_below
 }
 
-/// How the kernel was launched when the call was recorded.
+/// The recorded launch of the kernel.
 fn record<'a>(subject: &Subject<'a>) -> Option<&'a LaunchRecord> {
     subject.records().next()
 }
 
-/// How many programs there were, where that is known.
+/// The number of programs of the recorded launch, where it is known.
 pub(super) fn programs(subject: &Subject<'_>) -> Option<i64> {
     let grid = &record(subject)?.grid;
     (!grid.is_empty()).then(|| grid.iter().product())
 }
 
-/// How many rounds the loop had, where that is known.
+/// The number of iterations of the loop in the recorded launch, where it is known.
 pub(super) fn rounds(subject: &Subject<'_>, gather: &Gather<'_>) -> Option<i64> {
     let (end, step) = (number(subject, gather.end)?, gather.step.map_or(Some(1), |step| number(subject, step))?);
     (step > 0).then(|| (end + step - 1) / step)

@@ -11,22 +11,23 @@ use crate::lines::lines_with_comments;
 use crate::names::{Names, in_expr, read_in};
 use crate::words::{fresh, indent_of};
 
-/// Such a kernel, and how it is launched.
+/// The second kernel, and its launch.
 pub(super) struct Second {
     pub(super) definition: String,
     pub(super) launch: String,
 }
 
-/// So many elements a program, where all elements are alike.
+/// The number of elements per program where all elements are treated alike.
 const ELEMENTS: i64 = 256;
 
 impl Split<'_> {
-    /// `None` where it cannot be written.
+    /// Writes the second kernel; `None` where that is not possible.
     pub(super) fn second(&self) -> Option<Second> {
         self.of_elements().or_else(|| self.of_tiles())
     }
 
-    /// A kernel that goes through the memory of the result, whatever its tiles were: where nothing else is done with what was gathered.
+    /// A kernel over the flat memory of the result, independent of its tiles: for kernels that only store the
+    /// accumulated value.
     fn of_elements(&self) -> Option<Second> {
         let (names, after, subject) = (&self.names, &self.after, self.subject);
         let result = self.gather.result;
@@ -67,7 +68,7 @@ impl Split<'_> {
         fresh(self.text, &format!("{}_of_parts", self.subject.kernel.name))
     }
 
-    /// Puts another part to what is there.
+    /// The statement that combines a further part with the result.
     fn joined(&self, part: &str) -> Option<String> {
         let result = self.gather.result;
         Some(match self.gather.how {
@@ -77,7 +78,7 @@ impl Split<'_> {
         })
     }
 
-    /// The kernel as it is, with parts instead of the loop.
+    /// The original kernel, with a sum over the parts in place of the loop.
     fn of_tiles(&self) -> Option<Second> {
         let (gather, after) = (&self.gather, &self.after);
         let mut read = in_expr(after.pointer);
@@ -141,7 +142,7 @@ impl Split<'_> {
         Some(self.text_of(jit.expr.as_call().map_or(&jit.expr, |call| &call.func)))
     }
 
-    /// The same for parts, where a statement makes the pointer.
+    /// The statement for the buffer of parts, where it computes the pointer.
     fn of_parts(&self, stmt: &Stmt) -> Option<String> {
         let is_of = read_in(stmt).intersection(&self.after.pointers).next().is_some();
         is_of.then(|| {
@@ -151,14 +152,14 @@ impl Split<'_> {
         })
     }
 
-    /// An expression with the pointer to parts instead of the other.
+    /// An expression with the pointer to the parts in place of the original one.
     fn renamed(&self, expr: &Expr) -> String {
         let (mut text, mut end) = (String::new(), expr.span.start);
         expr.walk(&mut |expr| self.rename(expr, &mut text, &mut end));
         text + self.slice(Span::new(end, expr.span.end))
     }
 
-    /// Writes what stands before a name that is renamed, and the new one.
+    /// Writes the text up to a name that is renamed, and the new name.
     fn rename(&self, expr: &Expr, text: &mut String, end: &mut usize) {
         let Some(name) = expr.as_name().filter(|name| self.after.pointers.contains(name)) else { return };
         text.push_str(self.slice(Span::new(*end, expr.span.start)));

@@ -87,7 +87,7 @@ def run(x):
 }
 
 #[test]
-fn an_fp32_that_is_stored_as_it_is_can_be_added_to() {
+fn a_plain_fp32_sum_is_split_with_atomic_additions() {
     let expected = "import torch
 import triton
 import triton.language as tl
@@ -155,7 +155,7 @@ def run(a, b, bias):
 ";
 
 #[test]
-fn pointers_move_to_their_part_and_the_second_kernel_does_what_comes_behind() {
+fn pointers_start_at_their_part_and_a_second_kernel_does_the_rest() {
     let expected = "import torch
 import triton
 import triton.language as tl
@@ -225,7 +225,7 @@ def run(a, b, bias):
 }
 
 #[test]
-fn a_maximum_and_what_is_folded_behind_the_loop_are_shared() {
+fn a_maximum_folded_after_the_loop_is_split() {
     let text = SUM
         .replace("tl.zeros((B,), dtype=tl.float32)", "tl.full((8, B), float(\"-inf\"), tl.float32)")
         .replace("acc += tl.load(", "acc = tl.maximum(acc, tl.load(")
@@ -251,7 +251,7 @@ fn a_maximum_and_what_is_folded_behind_the_loop_are_shared() {
 }
 
 #[test]
-fn the_number_of_parts_can_be_turned_and_rounds_taken_at_once() {
+fn a_split_kernel_allows_further_proposals() {
     let of = |text: &str, skill: &dyn Skill| {
         let (candidate, workload) = (Candidate::original(text), run());
         let subject = Subject::new(&candidate, text, "k", &workload).unwrap();
@@ -266,7 +266,7 @@ fn the_number_of_parts_can_be_turned_and_rounds_taken_at_once() {
     assert_eq!(turned, new.replace("splits = 4", "splits = 8"));
     assert!(both.contains("in range(first, last, ROUNDS):"), "{both}");
 
-    // The other way around.
+    // The skills in the other order.
     let rounds = of(SUM, &RoundsAtOnce).unwrap().1;
     let both = of(&rounds, &SplitLoop).unwrap().1;
     let words = "in range(first_ * ROUNDS, last, ROUNDS):";
@@ -274,7 +274,7 @@ fn the_number_of_parts_can_be_turned_and_rounds_taken_at_once() {
 }
 
 #[test]
-fn long_loops_of_few_programs_are_meant() {
+fn only_long_loops_with_few_programs_are_split() {
     let recorded = |rows: i64, grid: &[i64], dtype: &str| {
         let arguments = [("n_rows", ArgumentValue::Int(rows)), ("out_ptr", ArgumentValue::Pointer(dtype.to_owned()))];
         let launch = LaunchRecord {
@@ -293,7 +293,7 @@ fn long_loops_of_few_programs_are_meant() {
 }
 
 #[test]
-fn what_is_not_understood_is_left_alone() {
+fn unsupported_reductions_are_not_split() {
     for (old, new) in [
         ("acc += tl.load", "acc *= tl.load"),
         ("acc += tl.load", "acc = acc + acc * tl.load"),

@@ -15,7 +15,7 @@ use crate::pointwise::{METHODS, is_function, is_helper};
 use crate::subject::Subject;
 use crate::written::{bindings, only_value};
 
-/// Functions that bring their arguments to one shape, whatever these are.
+/// Functions that broadcast their arguments to one shape.
 const BROADCASTING: &[&str] = &["where", "maximum", "minimum"];
 
 /// The axes of a tile along which a value differs.
@@ -44,7 +44,7 @@ type Known<'a> = HashMap<&'a str, Axes>;
 
 /// A load or a store.
 struct Access<'a> {
-    /// The parameter that the address starts from.
+    /// The parameter that is the base of the address.
     root: &'a str,
     pointer: &'a Expr,
     is_store: bool,
@@ -54,11 +54,11 @@ pub(super) struct Body<'a> {
     subject: &'a Subject<'a>,
     flat: &'a LinearOffsets<'a>,
     site: &'a ElementLaunch<'a>,
-    /// The parameter that says how many columns there are.
+    /// The parameter for the number of columns.
     columns: &'a str,
     names: &'a Names,
     axes: Known<'a>,
-    /// How many elements there are, as the kernel says it.
+    /// The kernel's expression for the number of elements.
     count: Option<&'a Expr>,
     accesses: Vec<Access<'a>>,
     edits: Vec<Edit>,
@@ -76,8 +76,8 @@ impl<'a> Body<'a> {
         Self { subject, flat, site, columns, names, axes, count: None, accesses: Vec::new(), edits: Vec::new() }
     }
 
-    /// The edits of the body, and how many elements there are, as the kernel says it; `None` where something is not known to work on
-    /// each element alone.
+    /// The edits of the body, and the kernel's expression for the number of elements; `None` where something is not
+    /// known to be elementwise.
     pub(super) fn tiled(mut self) -> Option<(Vec<Edit>, String)> {
         let kernel = self.subject.kernel;
         let is_kept = bindings(&kernel.body, self.columns).is_empty() && self.columns != self.flat.size;
@@ -93,7 +93,7 @@ impl<'a> Body<'a> {
         }
         let count = self.count?.span;
         let count = self.subject.candidate.text.get(count.start..count.end)?;
-        // It is said again, without parentheses around it.
+        // The text is inserted elsewhere, without its parentheses.
         (!count.contains('\n')).then(|| (self.edits, count.to_owned()))
     }
 
@@ -127,7 +127,7 @@ impl<'a> Body<'a> {
             ends.push(std::mem::replace(&mut self.axes, before.clone()));
         }
         orelse.iter().try_for_each(|stmt| self.statement(stmt))?;
-        // A name that only some of them bind is not known afterwards.
+        // A name that only some branches bind is unknown afterwards.
         let differs = |name: &str, axes: Axes| ends.iter().any(|end| end.get(name).is_some_and(|other| *other != axes));
         if self.axes.iter().any(|(name, axes)| differs(name, *axes)) {
             return None;
@@ -136,7 +136,7 @@ impl<'a> Body<'a> {
         Some(())
     }
 
-    /// Neither parameters nor the numbers of the elements are bound anew.
+    /// Binds a name, which must be neither a parameter nor the element indices.
     fn bind(&mut self, target: &'a Expr, axes: Axes) -> Option<()> {
         let name = target.as_name().filter(|name| self.subject.kernel.param(name).is_none())?;
         (name != self.flat.offsets).then(|| self.axes.insert(name, axes)).map(drop)
@@ -144,7 +144,7 @@ impl<'a> Body<'a> {
 
     // --- expressions ----------------------------------------------------------------------------------------------
 
-    /// What a name is: a local one must have been bound before.
+    /// The axes of a name; a local one must have been bound before.
     fn known(&self, name: &str) -> Option<Axes> {
         if let Some(axes) = self.axes.get(name) {
             return Some(*axes);
@@ -205,7 +205,7 @@ impl<'a> Body<'a> {
         args.iter().try_fold(SCALAR, |axes, arg| Some(axes.with(self.expr(&arg.value)?)))
     }
 
-    /// The same, where those that are no scalars must be alike: not all functions broadcast all that they are given.
+    /// The same, where all tiles must have the same axes: not all functions broadcast their arguments.
     fn alike(&mut self, args: &'a [Arg]) -> Option<Axes> {
         let mut found = SCALAR;
         for arg in args {
@@ -248,8 +248,9 @@ impl<'a> Body<'a> {
 
     // --- memory ---------------------------------------------------------------------------------------------------
 
-    /// Masks and what stands for what is masked out must not have more axes than the pointer. In place of the mask of all elements,
-    /// what is loaded once for a row or a column has that of the rows or columns that have elements.
+    /// Reads a load. The mask and the value for masked-off elements must not have more axes than the pointer. A value
+    /// that is loaded once per row or column gets the mask of the existing rows or columns in place of that of all
+    /// elements.
     fn load(&mut self, call: &'a Call) -> Option<Axes> {
         let pointer = call.argument("pointer", Some(0))?;
         let axes = self.access(pointer, false)?;
@@ -261,7 +262,7 @@ impl<'a> Body<'a> {
             }
         }
         let exist = match axes {
-            // As it was: a number has no mask of tiles.
+            // A scalar load has no mask of tiles.
             SCALAR => return mask.is_none_or(|mask| self.scalar(mask).is_some()).then_some(axes),
             ROW => self.names.in_rows.clone(),
             COLUMN => self.names.in_columns.clone(),
@@ -284,8 +285,8 @@ impl<'a> Body<'a> {
         Some(axes)
     }
 
-    /// What is stored, and its mask, are brought to the shape of the pointer, which must be that of the tile. What is stored behind the
-    /// last element is not known to be in the new tiles.
+    /// Reads a store. The value and the mask are broadcast to the shape of the pointer, which must be that of the tile.
+    /// Elements after the last one may be missing from the new tiles, so stores there are not supported.
     fn store(&mut self, call: &'a Call) -> Option<Axes> {
         let pointer = call.argument("pointer", Some(0))?;
         let axes = self.access(pointer, true)?;
@@ -296,7 +297,7 @@ impl<'a> Body<'a> {
         (axes == TILE && is_within).then_some(SCALAR)
     }
 
-    /// Whether a mask is that of all elements and no other.
+    /// Whether a mask is exactly that of all elements.
     fn is_bound(&self, mask: &'a Expr) -> bool {
         match self.followed(mask) {
             Some(value) => self.is_bound(value),
@@ -304,7 +305,7 @@ impl<'a> Body<'a> {
         }
     }
 
-    /// Whether a mask lets through no others.
+    /// Whether a mask enables no elements beyond the last.
     fn is_within(&self, mask: &'a Expr) -> bool {
         match (&mask.kind, self.followed(mask)) {
             (_, Some(value)) => self.is_within(value),
@@ -313,7 +314,7 @@ impl<'a> Body<'a> {
         }
     }
 
-    /// The only value that a name is given, before it is used.
+    /// The only value of a name, which must be bound before its use.
     fn followed(&self, expr: &Expr) -> Option<&'a Expr> {
         let name = expr.as_name().filter(|name| self.subject.kernel.param(name).is_none())?;
         only_value(&self.subject.kernel.body, name).filter(|value| value.span.end <= expr.span.start)
@@ -331,7 +332,7 @@ impl<'a> Body<'a> {
         Some(axes)
     }
 
-    /// Whether something is read that another element may have written before, now in another program.
+    /// Whether a load may read an element that another program writes.
     fn reads_what_it_writes(&self) -> bool {
         let text = self.subject.candidate.text.as_str();
         let slice = |expr: &Expr| &text[expr.span.start..expr.span.end];

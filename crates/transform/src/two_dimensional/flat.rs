@@ -8,20 +8,20 @@ use crate::written::bindings;
 
 /// `pid * BLOCK + tl.arange(0, BLOCK)`
 pub(super) struct LinearOffsets<'a> {
-    /// The name of the numbers of the elements, and the statement that gives it.
+    /// The name of the element indices, and the statement that binds it.
     pub(super) offsets: &'a str,
     pub(super) stmt: &'a Stmt,
-    /// The parameter that says how many there are.
+    /// The parameter for the number of elements per program.
     pub(super) size: &'a str,
-    /// Which program it is, as the kernel says it.
+    /// The kernel's expression for the program index.
     pub(super) program: String,
-    /// Statements that name the program, which stay, and those that name other parts of the above.
+    /// Statements that name the program index, which stay, and those that name other parts of the offsets.
     pub(super) named: Vec<&'a Stmt>,
     pub(super) dropped: Vec<&'a Stmt>,
 }
 
 impl<'a> LinearOffsets<'a> {
-    /// `None` where a kernel has several such numbers, or none.
+    /// Finds the offsets; `None` where a kernel has several or none.
     pub(super) fn of(subject: &'a Subject<'a>) -> Option<Self> {
         let mut found = subject.kernel.body.iter().filter_map(|stmt| Self::at(subject, stmt));
         found.next().filter(|_| found.next().is_none())
@@ -49,14 +49,14 @@ impl<'a> LinearOffsets<'a> {
     }
 }
 
-/// A name and what it is given, and nothing else.
+/// The name and the value of an assignment to a single name.
 fn bound(stmt: &Stmt) -> Option<(&str, &Expr)> {
     let StmtKind::Assign { targets, annotation: None, value: Some(value) } = &stmt.kind else { return None };
     let [target] = targets.as_slice() else { return None };
     Some((target.as_name()?, value))
 }
 
-/// The statement that gives a name its only value, whatever else happens.
+/// The only assignment of a name, at the top level of the kernel.
 fn only_binding<'a>(kernel: &'a Kernel, name: &str) -> Option<&'a Stmt> {
     let found = bindings(&kernel.body, name);
     let [only] = found.as_slice() else { return None };
@@ -68,19 +68,19 @@ struct Reader<'a> {
     subject: &'a Subject<'a>,
     named: Vec<&'a Stmt>,
     dropped: Vec<&'a Stmt>,
-    /// Whether what was computed was made 64 bits wide on the way.
+    /// Whether a value on the way was converted to 64 bits.
     is_wide: bool,
 }
 
 impl<'a> Reader<'a> {
-    /// What a local name stands for, and where that is said.
+    /// The value of a local name, and its assignment.
     fn followed(&self, expr: &Expr) -> Option<(&'a Stmt, &'a Expr)> {
         let stmt = only_binding(self.subject.kernel, expr.as_name()?)?;
         let (_, value) = bound(stmt).filter(|_| stmt.span.end <= expr.span.start)?;
         Some((stmt, value))
     }
 
-    /// An expression behind names and casts to 64 bits, none of which is needed without it.
+    /// The expression after names and casts to 64 bits are followed; their assignments are then not needed.
     fn opened(&mut self, expr: &'a Expr) -> &'a Expr {
         let mut expr = expr;
         loop {
@@ -121,7 +121,7 @@ impl<'a> Reader<'a> {
         self.subject.kernel.param(size).filter(|param| param.constexpr).map(|_| size)
     }
 
-    /// The program, as the kernel says it.
+    /// The kernel's expression for the program index.
     fn program(&mut self, expr: &'a Expr) -> Option<String> {
         if let Some((stmt, value)) = self.followed(expr) {
             self.program(value)?;
@@ -135,7 +135,7 @@ impl<'a> Reader<'a> {
         self.subject.candidate.text.get(expr.span.start..expr.span.end).map(str::to_owned)
     }
 
-    /// What `x.to(tl.int64)` and `tl.cast(x, tl.int64)` widen.
+    /// The operand of `x.to(tl.int64)` and `tl.cast(x, tl.int64)`.
     fn widened(&self, expr: &'a Expr) -> Option<&'a Expr> {
         let call = expr.as_call().filter(|call| call.args.iter().all(|arg| arg.keyword.is_none()))?;
         let (value, to) = match (&call.func.kind, call.args.as_slice()) {

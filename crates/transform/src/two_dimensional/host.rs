@@ -13,7 +13,7 @@ use crate::subject_launch::{only_launch, passed};
 use crate::words::has_word;
 use crate::written::{bindings, certain, grid_of, is_settled, is_steady, only_value, tuple_of};
 
-/// How many names are followed.
+/// The greatest number of names that are followed.
 const DEPTH: usize = 3;
 
 /// A launch with one program for each `BLOCK` elements.
@@ -21,9 +21,9 @@ pub(super) struct ElementLaunch<'a> {
     subject: &'a Subject<'a>,
     launch: &'a Launch,
     host: &'a HostFunction,
-    /// What is passed for `BLOCK`.
+    /// The argument for `BLOCK`.
     tile: &'a Arg,
-    /// How many elements there are, as factors, and where that is said.
+    /// The factors of the number of elements, and the place of that expression.
     count: Vec<String>,
     since: usize,
 }
@@ -37,7 +37,7 @@ impl<'a> ElementLaunch<'a> {
         let (_, parts, meta) = tuple_of(grid)?;
         let (programs, others) = parts.split_first()?;
         let written = text.get(launch.grid.span.start..launch.grid.span.end)?;
-        // The commas of `k[a, b](…)` are no part of it.
+        // The commas of `k[a, b](…)` are not part of the expression.
         let is_whole = launch.grid.as_name().is_some() || written.starts_with(['(', '[', 'l']);
         if !is_whole || written.contains('#') || !others.iter().all(|part| part.as_int() == Some(1)) {
             return None;
@@ -52,7 +52,7 @@ impl<'a> ElementLaunch<'a> {
         Some(site)
     }
 
-    /// Whether the number of elements is divided by what the kernel takes as `BLOCK`.
+    /// Whether an expression is the tile size that the kernel takes as `BLOCK`.
     fn is_tile(&self, by: &Expr, meta: Option<&str>, tile: &str) -> bool {
         if let ExprKind::Subscript { value, index } = &by.kind {
             let is_named = matches!(index.as_slice(), [Expr { kind: ExprKind::Str(name), .. }] if name == tile);
@@ -64,7 +64,7 @@ impl<'a> ElementLaunch<'a> {
         is_number || self.is_settled(by) && self.slice(by).is_some() && self.slice(by) == self.slice(passed)
     }
 
-    /// Whether an expression is the same at the launch as where the grid is said.
+    /// Whether an expression has the same value at the launch as at the grid.
     fn is_settled(&self, expr: &Expr) -> bool {
         is_steady(expr) && is_settled(self.host, expr, self.since)
     }
@@ -73,7 +73,7 @@ impl<'a> ElementLaunch<'a> {
         self.subject.candidate.text.get(expr.span.start..expr.span.end)
     }
 
-    /// What an expression of the host's multiplies, in order.
+    /// The factors of a product in the host function, in order.
     fn factors(&self, expr: &Expr, depth: usize) -> Vec<String> {
         let mut found = Vec::new();
         match (&expr.kind, depth.checked_sub(1)) {
@@ -94,14 +94,14 @@ impl<'a> ElementLaunch<'a> {
         found
     }
 
-    /// What a name certainly holds.
+    /// The certain value of a name.
     fn value(&self, name: &str) -> Option<&'a Expr> {
         let value = only_value(&self.host.body, name)?;
         let is_param = self.host.params.iter().any(|param| param == name);
         (!is_param && is_steady(value) && is_settled(self.host, value, value.span.start)).then_some(value)
     }
 
-    /// `x.numel()` as `rows, columns`, where these are all of its shape.
+    /// `x.numel()` as `rows, columns`, where these are the whole shape.
     fn axes(&self, expr: &Expr) -> Option<Vec<String>> {
         let call = expr.as_call().filter(|call| call.args.is_empty())?;
         let ExprKind::Attribute { value: tensor, name, .. } = &call.func.kind else { return None };
@@ -118,13 +118,13 @@ impl<'a> ElementLaunch<'a> {
 
     // --- what the kernel says -------------------------------------------------------------------------------------
 
-    /// What is passed for a parameter.
+    /// The argument of a parameter.
     fn passed(&self, name: &str) -> Option<&'a Expr> {
         let (_, arg) = passed(self.subject, self.launch).into_iter().find(|(param, _)| *param == name)?;
         Some(&arg.value).filter(|value| self.is_settled(value))
     }
 
-    /// Whether an expression of the kernel's is the number of elements: a parameter, or a product of parameters.
+    /// Whether an expression of the kernel is the number of elements: a parameter, or a product of parameters.
     pub(super) fn is_count(&self, expr: &Expr) -> bool {
         self.passed_factors(expr).is_some_and(|mut factors| {
             factors.sort_unstable();
@@ -143,13 +143,13 @@ impl<'a> ElementLaunch<'a> {
         }
     }
 
-    /// A parameter that keeps what is passed.
+    /// A parameter that is never assigned.
     fn kept<'b>(&self, expr: &'b Expr) -> Option<&'b str> {
         let kernel = self.subject.kernel;
         expr.as_name().filter(|name| kernel.param(name).is_some() && bindings(&kernel.body, name).is_empty())
     }
 
-    /// Whether what is passed for two parameters is known to be the same memory, or nobody knows what is.
+    /// Whether the arguments of two parameters are the same memory, or one of them is unknown.
     pub(super) fn is_same_memory(&self, one: &str, other: &str) -> bool {
         let of = |name: &str| {
             let mut all = passed(self.subject, self.launch).into_iter();
@@ -163,7 +163,7 @@ impl<'a> ElementLaunch<'a> {
 
     // --- the new launch -------------------------------------------------------------------------------------------
 
-    /// One program for each tile of a matrix with so many columns.
+    /// The edits of the launch: one program for each tile of a matrix with this many columns.
     pub(super) fn edits(&self, columns: &str, names: &Names, tile: (i64, i64)) -> Option<Vec<Edit>> {
         let module = &self.subject.candidate.module;
         let triton = module.imports.aliases_of("triton").into_iter().next()?;
@@ -220,7 +220,7 @@ fn sides<'a>(expr: &'a Expr, operator: &str) -> Option<(&'a Expr, &'a Expr)> {
     }
 }
 
-/// Whether both are the same name, number, or part of a dictionary.
+/// Whether both are the same name, number, or item of a dictionary.
 fn is_alike(one: &Expr, other: &Expr) -> bool {
     match (&one.kind, &other.kind) {
         (ExprKind::Subscript { value: a, index: i }, ExprKind::Subscript { value: b, index: j }) => {

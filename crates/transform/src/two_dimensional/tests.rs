@@ -92,7 +92,7 @@ def run(x, bias, scale, y):
 ";
 
 #[test]
-fn what_belongs_to_a_row_or_a_column_is_loaded_once() {
+fn values_of_a_row_or_column_are_loaded_once() {
     let text = rewritten(BIAS).unwrap();
     assert_eq!(rewritten(&BIAS.replace("M * N", "M *\n        N")), None, "what is said again stands on a line");
     for line in [
@@ -111,7 +111,7 @@ fn what_belongs_to_a_row_or_a_column_is_loaded_once() {
 }
 
 #[test]
-fn each_way_to_say_the_same_is_understood() {
+fn equivalent_ways_to_compute_offsets_are_supported() {
     for (old, new) in [
         ("start + tl.arange(0, BLOCK)", "tl.arange(0, BLOCK) + start"),
         ("start = pid * BLOCK", "start = BLOCK * pid"),
@@ -138,9 +138,9 @@ fn each_way_to_say_the_same_is_understood() {
 }
 
 #[test]
-fn what_is_not_certain_is_left_alone() {
+fn kernels_with_uncertain_elements_get_no_two_dimensional_tiles() {
     for (old, new) in [
-        // Not each element alone.
+        // Operations that are not elementwise.
         ("x * 2.0", "x * tl.sum(x, 0)"),
         ("x * 2.0", "x[:, None]"),
         ("x * 2.0", "x * pid"),
@@ -155,11 +155,11 @@ fn what_is_not_certain_is_left_alone() {
         ("    x = tl.load", "    N = N + 1\n    x = tl.load"),
         ("    x = tl.load", "    offs = offs + 1\n    x = tl.load"),
         ("    x = tl.load", "    if n > 7:\n        row = offs\n    x = tl.load"),
-        // Shapes that Triton does not bring together.
+        // Shapes that Triton does not broadcast.
         ("y_ptr + offs", "y_ptr + row"),
         ("x_ptr + row * stride_r + col * stride_c, mask=mask", "x_ptr + row * stride_r, mask=mask & (col > 3)"),
         ("x_ptr + row * stride_r + col * stride_c, mask=mask, other=0.0", "x_ptr + row, mask=mask, other=col"),
-        // Elements that are not known to be the same, or nothing to take apart.
+        // Elements that are not known to be the same, or no division of indices.
         ("row = offs // N\n    col = offs % N", "row = offs // 7\n    col = offs % 7"),
         ("x * 2.0, mask=mask", "x * 2.0"),
         ("x * 2.0, mask=mask", "x * 2.0, mask=mask | (x > 0)"),
@@ -168,7 +168,7 @@ fn what_is_not_certain_is_left_alone() {
         ("x_ptr + row * stride_r + col * stride_c", "y_ptr + row * stride_r + col * stride_c"),
         ("(x, y, n,", "(y, y, n,"),
         ("program_id(axis=0)", "program_id(axis=1)"),
-        // Launches.
+        // Launches that are not understood.
         ("triton.cdiv(n, 1024)", "triton.cdiv(n, 512)"),
         ("triton.cdiv(n, 1024)", "triton.cdiv(x.size(0), 1024)"),
         ("triton.cdiv(n, 1024)", "min(triton.cdiv(n, 1024), 7)"),

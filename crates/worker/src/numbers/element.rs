@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn guards_hold_no_numbers() {
+    fn guard_patterns_decode_to_no_ordinary_number() {
         for element in ALL {
             let canary = element.canary(5);
             let value = element.decode(element.read(&canary, 8 - element.size));

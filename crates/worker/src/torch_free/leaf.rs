@@ -72,7 +72,7 @@ pub(super) fn shape_difference(one: &DenseLeaf, other: &DenseLeaf) -> Option<Dif
         return Some(difference(other, "has contents on one side only".to_owned(), false));
     }
     let fields = |leaf: &DenseLeaf| match &leaf.value {
-        // What a launch returns is nothing.
+        // A launch returns nothing.
         LeafValue::Plain { class, .. } | LeafValue::Container { class, .. } | LeafValue::Unread { class, .. } => {
             vec![("type", class.clone())]
         }

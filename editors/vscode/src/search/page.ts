@@ -1,6 +1,6 @@
 // The page of a panel, before its script fills it.
 
-/** Nothing is loaded from anywhere; only this script and these styles count. */
+/** Nothing external is loaded: the content policy allows only this script and these styles. */
 function policy(nonce: string): string {
   return `default-src 'none'; style-src 'nonce-${nonce}'; script-src 'nonce-${nonce}'`;
 }

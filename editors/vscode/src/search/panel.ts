@@ -1,4 +1,4 @@
-// A panel with one search: what it shows, and what its buttons do.
+// A panel with one search: its content and its buttons.
 import { promises as fs } from "node:fs";
 import { randomBytes } from "node:crypto";
 import * as vscode from "vscode";
@@ -9,13 +9,13 @@ import type { Confirmation, Detail, FromPage, News, Search, ToPage } from "./typ
 
 export const VIEW = "warpsmith.search";
 
-/** What a panel remembers when the window is loaded again. */
+/** The state of a panel that survives a reload of the window. */
 export interface Remembered {
   uri: string;
   run: string;
 }
 
-/** What the server answers about a run. */
+/** The server's answer about a run. */
 export interface Answer {
   report: Omit<Search, "job" | "uri" | "state" | "message" | "report" | "confirmations"> & {
     summary: string | null;
@@ -52,7 +52,7 @@ export class Panel {
     return search.job === this.search.job && search.job !== undefined;
   }
 
-  /** Something is new of a search: the one that is shown, or the one with which it goes on. */
+  /** Handles news of a search: the shown one, or the one that resumes its run. */
   hear(search: Search, news: News): void {
     const goesOn = news.begun !== undefined && search.run !== "" && search.run === this.search.run && search.uri === this.search.uri;
     if (!this.shows(search) && !goesOn) return;
@@ -63,7 +63,7 @@ export class Panel {
     if (news.ended) void this.load();
   }
 
-  /** What can be applied is another. */
+  /** Updates the page after the offer has changed. */
   offersChanged(): void {
     this.send({ kind: "offer", canApply: this.canApply() });
   }
@@ -107,13 +107,13 @@ export class Panel {
 
   private async resume(): Promise<void> {
     const { uri, run, subject } = this.search;
-    // The server wants it open.
+    // The server requires an open document.
     await vscode.workspace.openTextDocument(vscode.Uri.parse(uri, true));
     const what = typeof subject === "string" ? {} : subject;
     await this.around.session.execute("warpsmith.optimize", { uri, run, ...what });
   }
 
-  /** Has the report of a search that is over. */
+  /** Requests the report of a search that has ended. */
   private async load(): Promise<void> {
     const { search } = this;
     if (search.run === "") return;
@@ -140,7 +140,7 @@ export class Panel {
   }
 }
 
-/** What the report of a run says in place of what was told while it went on. */
+/** Replaces the content from news by that of the run's report. */
 export function enrich(search: Search, { report, confirmations, page, label }: Answer): void {
   const { run, name, subject, budget, seconds, environment, date, candidates, summary, change, diff } = report;
   Object.assign(search, { run, name, subject, budget, seconds, environment, date, candidates, confirmations });

@@ -27,7 +27,7 @@ export class Panels implements vscode.WebviewPanelSerializer<Remembered>, vscode
     ];
   }
 
-  /** Shows one, in the panel that it has or a new one. */
+  /** Shows a search, in its existing panel or in a new one. */
   show(search: Search): void {
     const known = [...this.panels].find((panel) => panel.shows(search));
     if (known) return known.view.reveal();
@@ -51,7 +51,7 @@ export class Panels implements vscode.WebviewPanelSerializer<Remembered>, vscode
     view.onDidDispose(() => this.panels.delete(panel));
   }
 
-  /** A run that this window has not seen, or no longer knows. */
+  /** Loads a run that this window does not know. */
   private async ofRun({ uri, run }: Remembered): Promise<Search> {
     const known = this.searches.all().find((search) => search.run === run && search.uri === uri);
     if (known) return known;
@@ -60,7 +60,7 @@ export class Panels implements vscode.WebviewPanelSerializer<Remembered>, vscode
     return search;
   }
 
-  /** The search that goes on, or one that the user picks; else the last of the kernel at the cursor, else the last of this window. */
+  /** Shows the running search, or one that the user picks from several; otherwise the last one of the kernel at the cursor, or else of this window. */
   private async choose(): Promise<void> {
     const running = this.searches.running();
     const items = running.map((search) => ({ label: `Optimizing ${search.name}`, description: search.message, search }));

@@ -1,8 +1,8 @@
-// The searches of this window, by what the server tells of them.
+// The searches of this window, according to the server's news.
 import * as vscode from "vscode";
 import { begin, fold, type News, type Search } from "./types";
 
-/** So many are kept, the last ones. */
+/** The maximum number of searches; older ones are forgotten. */
 const KEPT = 20;
 
 export class Searches implements vscode.Disposable {
@@ -11,7 +11,7 @@ export class Searches implements vscode.Disposable {
 
   readonly onDidHear = this.told.event;
 
-  /** Takes what is new of one. */
+  /** Handles news of a search. */
   take(news: News): void {
     const search = this.searches.get(news.job) ?? begin(news.job);
     this.searches.set(news.job, search);
@@ -20,7 +20,7 @@ export class Searches implements vscode.Disposable {
     this.told.fire({ search, news });
   }
 
-  /** The latest first. */
+  /** All searches, the latest first. */
   all(): Search[] {
     return [...this.searches.values()].reverse();
   }
@@ -29,12 +29,12 @@ export class Searches implements vscode.Disposable {
     return this.all().filter(({ state }) => state === "running");
   }
 
-  /** The server is gone, and its searches with it. They are written down, and can go on. */
+  /** Marks running searches as stopped, after the server has ended. They are stored and can be resumed. */
   clear(): void {
     for (const { job } of this.running()) {
       if (job !== undefined) this.take({ job, ended: { how: "stopped", summary: "The server has ended.", offer: false } });
     }
-    // Another server counts its jobs from one again.
+    // Another server numbers its jobs from one again.
     for (const search of this.searches.values()) search.job = undefined;
     this.searches.clear();
   }

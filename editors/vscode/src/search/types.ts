@@ -1,13 +1,13 @@
-// What the server tells of a search, and what a panel shows of it. Host and page of the panel share this.
+// The types of the server's news of a search and of the panel's content, shared by the host and the page of the panel.
 
-/** What of a file is optimized, as the server has it. */
+/** The part of a file that is optimized, in the server's format. */
 export type Subject = "file" | { kernel: string } | { function: string };
 
 export interface Tried {
-  /** 0 is the root, which holds no candidate, and 1 the file as it was. */
+  /** 0 is the root, which has no candidate, and 1 is the original file. */
   id: number;
   parent: number;
-  /** Whether it has another structure than what it was made of. */
+  /** Whether its structure differs from its parent's. */
   large: boolean;
   kind: string;
   change: string;
@@ -23,7 +23,7 @@ export interface Confirmation {
   label: string | null;
 }
 
-/** What is new of a search: the parameters of `warpsmith/search`. */
+/** News of a search: the parameters of `warpsmith/search`. */
 export interface News {
   job: string;
   started?: { uri: string; name: string; subject: Subject; budget: number };
@@ -35,12 +35,12 @@ export interface News {
   ended?: { how: "over" | "stopped" | "failed"; summary: string; offer: boolean };
 }
 
-/** All that is shown of a search. */
+/** The shown state of a search. */
 export interface Search {
-  /** Its name while the server is at it, or was. */
+  /** The job name, if the search ran on the current server. */
   job: string | undefined;
   uri: string;
-  /** Its name in the workspace, once it is written down. */
+  /** Its name in the workspace, after it was stored. */
   run: string;
   name: string;
   subject: Subject;
@@ -49,15 +49,15 @@ export interface Search {
   environment: string;
   date: string;
   state: "running" | "over" | "stopped" | "failed";
-  /** What happens now, or how it ended. */
+  /** The current activity, or how the search ended. */
   message: string;
   candidates: Tried[];
   confirmations: Confirmation[];
-  /** From the report, once there is one: the change with its diff, and the sections of measurements. */
+  /** The parts of the report, if there is one: the change with its diff, and the sections of measurements. */
   report: { change: string | null; diff: string | null; page: string } | undefined;
 }
 
-/** One candidate, as the server answers. */
+/** One candidate, as returned by the server. */
 export interface Detail extends Tried {
   diff: string;
   times: [number, number] | null;
@@ -66,7 +66,7 @@ export interface Detail extends Tried {
   twin: boolean;
 }
 
-/** From the host to the page. */
+/** A message from the host to the page. */
 export type ToPage =
   | { kind: "search"; search: Search; canApply: boolean }
   | { kind: "news"; news: News }
@@ -74,7 +74,7 @@ export type ToPage =
   | { kind: "detail"; detail: Detail }
   | { kind: "no-detail"; id: number; why: string };
 
-/** From the page to the host. */
+/** A message from the page to the host. */
 export type FromPage = { kind: "ready" } | { kind: "candidate"; id: number } | { kind: "stop" | "resume" | "apply" };
 
 export function begin(job: string | undefined): Search {
@@ -96,7 +96,7 @@ export function begin(job: string | undefined): Search {
   };
 }
 
-/** Takes in what is new. A candidate that is known is another one now. */
+/** Merges news into a search. News of a known candidate replace it. */
 export function fold(search: Search, news: News): void {
   const { started, begun, candidates = [], confirmations = [], message, seconds, ended } = news;
   if (started) Object.assign(search, started);
@@ -118,7 +118,7 @@ export function fold(search: Search, news: News): void {
   }
 }
 
-/** The best speedup of what is right. */
+/** The best speedup of the correct candidates. */
 export function best(search: Search): number | undefined {
   const all = search.candidates.map(({ speedup }) => speedup ?? 0);
   const most = all.reduce((most, one) => Math.max(most, one), 0);

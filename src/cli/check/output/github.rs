@@ -17,7 +17,7 @@ pub(super) fn write(reports: &[Report], out: &mut impl Write) -> anyhow::Result<
         };
         let Region { line, column, end_line, end_column } = Region::of(source, finding.span);
         let mut place = format!("file={},line={line}", property(&report.path));
-        // GitHub takes columns only when the annotation lies in one line.
+        // GitHub accepts columns only when the annotation is within one line.
         if line == end_line {
             let _ = write!(place, ",col={column},endColumn={end_column}");
         } else {
@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_in_a_text_ends_the_command() {
+    fn github_commands_escape_special_characters() {
         assert_eq!(data("50 %: a,\r\nb"), "50 %25: a,%0D%0Ab");
         assert_eq!(property("a,b:c%.py"), "a%2Cb%3Ac%25.py");
     }

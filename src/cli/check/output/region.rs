@@ -1,10 +1,10 @@
-//! Where a finding is.
+//! The position of a finding.
 
 use serde::Serialize;
 
 use model::syntax::{Encoding, Source, Span};
 
-/// A span as people count: lines and columns from 1, columns in code points, the end one past the last column.
+/// A span in lines and columns from 1. Columns count code points, and the end is one past the last column.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(super) struct Region {
     pub(super) line: u32,

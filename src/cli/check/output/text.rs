@@ -1,4 +1,4 @@
-//! Findings for people: the source lines, what is wrong, how to mend it, and a summary.
+//! Findings for people: the source lines, the message, the fix, and a summary.
 
 use std::io::Write;
 
@@ -33,7 +33,7 @@ fn groups<'a>(report: &'a Report, source: &'a Source, finding: &'a Diagnostic) -
             AnnotationKind::Context.span(related.span.start..related.span.end).label(related.message.as_str())
         }));
     let mut main = level.primary_title(finding.message.as_str()).id(finding.code).element(marks);
-    // The user's own learned rules are on no page.
+    // The user's own learned rules have no page in the manual.
     let place = rules::url(finding.code).unwrap_or_else(|| format!("`warpsmith explain {}`", finding.code));
     main = main.element(Level::HELP.message(format!("{}: {place}", finding.name)));
     let mut groups = vec![main];

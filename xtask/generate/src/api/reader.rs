@@ -1,4 +1,4 @@
-//! Python files of one release → [`Table`].
+//! Reads the Python files of one release into a [`Table`].
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -18,11 +18,11 @@ const DESCRIBED: [&str; 6] = [
     "triton.language.standard",
 ];
 
-/// The dataclasses whose fields a launch takes as keywords.
+/// The dataclasses whose fields are keyword arguments of a launch.
 const OPTIONS: [(&str, &str); 2] =
     [("triton/backends/nvidia/compiler.py", "CUDAOptions"), ("triton/backends/amd/compiler.py", "HIPOptions")];
 
-/// What the compiler passes itself.
+/// The parameters that the compiler passes itself.
 const INTERNAL: [&str; 3] = ["_builder", "_semantic", "_generator"];
 
 pub(super) type Members = BTreeMap<String, Member>;
@@ -77,7 +77,7 @@ impl Reader<'_> {
         if package.exists() { Some((package, true)) } else { plain.exists().then_some((plain, false)) }
     }
 
-    /// The members of a module of Triton's; none when it is not there (an extension module).
+    /// The members of a module of Triton; none where its file does not exist (an extension module).
     fn module(&mut self, name: &str) -> Result<Members> {
         if let Some(read) = self.read.get(name) {
             return Ok(read.clone().unwrap_or_default());
@@ -93,7 +93,7 @@ impl Reader<'_> {
         }
         let mut members = scope.members;
         if is_package {
-            // Imported or not by the package itself: once anything imports one, it is an attribute.
+            // A submodule becomes an attribute as soon as it is imported from anywhere, not only by the package itself.
             for submodule in submodules(path.parent().context("a file has a folder")?)? {
                 members.entry(submodule).or_insert(Member { kind: MemberKind::Module, params: Vec::new() });
             }
@@ -102,7 +102,7 @@ impl Reader<'_> {
         Ok(members)
     }
 
-    /// Statements that run when the module is imported; of conditional ones all are taken.
+    /// Reads the statements that run when the module is imported, including all branches of conditional ones.
     fn block(&mut self, node: Node<'_>, scope: &mut Scope<'_>) -> Result<()> {
         let mut cursor = node.walk();
         for child in node.named_children(&mut cursor) {
@@ -180,7 +180,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// What `from module import name` binds.
+    /// Adds the names that `from module import name` binds.
     fn imported(&mut self, module: &str, name: &str) -> Result<Member> {
         let unknown = Member { kind: MemberKind::Value, params: Vec::new() };
         if module.split('.').next() != Some("triton") {
@@ -208,7 +208,7 @@ impl Reader<'_> {
         }
     }
 
-    /// What an assigned expression is: another name, a dtype, a lambda, or just a value.
+    /// The kind of an assigned expression: another name, a dtype, a lambda, or a plain value.
     fn value(&mut self, node: Node<'_>, scope: &Scope<'_>) -> Member {
         let kind = match node.kind() {
             "identifier" | "attribute" => {
@@ -227,7 +227,7 @@ impl Reader<'_> {
         Member { kind, params: Vec::new() }
     }
 
-    /// The member that a dotted name in a module stands for.
+    /// The member that a dotted name in a module refers to.
     fn named(&mut self, path: &str, scope: &Scope<'_>) -> Option<Member> {
         let Some((module, name)) = path.rsplit_once('.') else { return scope.members.get(path).cloned() };
         self.module(&format!("{}.{module}", scope.name)).ok()?.remove(name)
@@ -302,7 +302,7 @@ fn definition(node: Node<'_>, decorators: &[Node<'_>], scope: &mut Scope<'_>) {
     scope.members.insert(name, member);
 }
 
-/// Whether a definition stands under `@wanted`, whatever the module in front.
+/// Whether a definition has the decorator `@wanted`, from whichever module.
 pub(super) fn decorated(node: Node<'_>, text: &str, wanted: &str) -> bool {
     let mut cursor = node.walk();
     node.named_children(&mut cursor).filter(|child| child.kind() == "decorator").any(|decorator| {
@@ -387,7 +387,7 @@ fn submodules(folder: &Path) -> Result<Vec<String>> {
     Ok(names)
 }
 
-/// The fields of an options class, and the attributes that it gives itself: a launch may name both.
+/// The fields of an options class, and the attributes that it sets itself: a launch may pass both.
 fn option_names(path: &Path, class: &str) -> Result<Vec<String>> {
     let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
     let source = Source::parse(text.as_str());

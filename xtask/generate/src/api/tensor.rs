@@ -1,4 +1,4 @@
-//! What run-time values have: the members of the class `tensor`.
+//! The members of run-time values: those of the class `tensor`.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use super::reader::{Members, decorated, params};
 /// Functions of these modules under `@_tensor_member_fn` are methods as well.
 const MODULES: [&str; 3] = ["core", "math", "standard"];
 
-/// Reads the members off the sources below `root`.
+/// Reads the members from the sources below `root`.
 pub(super) fn members(root: &Path) -> Result<Members> {
     let mut members = Members::new();
     for module in MODULES {

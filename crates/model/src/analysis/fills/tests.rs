@@ -84,7 +84,7 @@ fn zero_stays_neutral_in_sums() {
 }
 
 #[test]
-fn arithmetic_makes_padding_count() {
+fn arithmetic_can_turn_zero_padding_into_other_values() {
     counts("v - mean", "?");
     counts("mean - v", "?");
     counts("v + 1", "1.00");
@@ -104,7 +104,7 @@ fn arithmetic_makes_padding_count() {
 }
 
 #[test]
-fn what_may_undo_padding_is_believed() {
+fn masks_and_unknown_functions_may_undo_padding() {
     for value in [
         "tl.where(cm, v - mean, 0.0)",
         "(v - mean) * cm",
@@ -127,7 +127,7 @@ fn what_may_undo_padding_is_believed() {
 }
 
 #[test]
-fn only_lanes_along_the_reduced_axis_count() {
+fn only_padding_along_the_reduced_axis_is_reported() {
     assert_eq!(found("s = tl.sum(t - mean, axis=1)"), ["tl.sum(t - mean, axis=1): ?"]);
     assert_eq!(found("s = tl.sum(t - mean, axis=0)"), ["tl.sum(t - mean, axis=0): ?"]);
     assert_eq!(found("s = tl.sum(rows - mean, axis=1)"), [""; 0]);
@@ -141,7 +141,7 @@ fn only_lanes_along_the_reduced_axis_count() {
 }
 
 #[test]
-fn accumulators_take_padding_along() {
+fn accumulators_carry_padding() {
     let total = |value: &str| {
         found(&format!(
             "a = tl.zeros((BN,), tl.float32)\nfor i in range(n):\n    o = i * BN + c\n    k = o < n\n    u = tl.load(x + o, mask=k, other=0.0)\n    d = u - mean\n    a += {value}\ns = tl.sum(a)"

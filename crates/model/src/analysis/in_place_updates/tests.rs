@@ -15,7 +15,7 @@ fn updated(body: &str) -> Vec<String> {
 }
 
 #[test]
-fn what_is_written_back_changed_is_an_update() {
+fn a_changed_value_stored_at_its_address_is_an_update() {
     for body in [
         "v = tl.load(x + o)\ntl.store(x + o, v + 1)",
         "v = tl.load(x + o)\nv *= 2.0\ntl.store(x + o, v.to(tl.float16))",
@@ -32,7 +32,7 @@ fn what_is_written_back_changed_is_an_update() {
 }
 
 #[test]
-fn what_gives_the_same_again_is_none() {
+fn idempotent_stores_are_no_updates() {
     for body in [
         // Another tensor, another address, a pointer that was advanced.
         "v = tl.load(x + o)\ntl.store(y + o, v + 1)",

@@ -29,7 +29,7 @@ fn conditions(access: &MemoryAccess) -> Option<(Vec<String>, bool)> {
 }
 
 #[test]
-fn a_minus_sign_turns_an_index_around() {
+fn a_minus_sign_negates_the_lane_coefficient() {
     let found = facts("o = tl.arange(0, BLOCK)\ntl.load(x + (-o) + n)");
     assert_eq!(offset(&found.accesses[0]).as_deref(), Some("n + -1*lane0"));
 }
@@ -42,21 +42,21 @@ fn the_opposite_of_a_mask_is_not_the_mask() {
 }
 
 #[test]
-fn one_arange_along_two_axes_is_two_numbers() {
+fn one_arange_along_two_axes_has_no_single_lane_index() {
     let found = facts("o = tl.arange(0, BLOCK)\ntl.load(x + o[:, None] * n + o[None, :])\ntl.load(x + o[:, None] * n)");
     assert_eq!(offset(&found.accesses[0]), None);
     assert_eq!(offset(&found.accesses[1]).as_deref(), Some("n*lane0"));
 }
 
 #[test]
-fn returns_of_some_programs_are_remembered() {
+fn accesses_after_a_conditional_return_are_marked() {
     let found = facts("p = tl.program_id(0)\ntl.load(x + p)\nif p >= n:\n    return\ntl.load(x + p)");
     let after: Vec<bool> = found.accesses.iter().map(|access| access.is_after_return).collect();
     assert_eq!(after, [false, true]);
 }
 
 #[test]
-fn rounded_up_quotients_are_numbers_of_their_own() {
+fn rounded_up_quotients_become_atoms() {
     let found = facts("p = tl.program_id(0)\nt = tl.cdiv(n, BLOCK)\ntl.load(x + (p // t) * m + p % t)");
     let shown = offset(&found.accesses[0]).unwrap();
     assert!(
@@ -66,7 +66,7 @@ fn rounded_up_quotients_are_numbers_of_their_own() {
 }
 
 #[test]
-fn a_name_keeps_the_number_that_it_is_given() {
+fn a_name_keeps_its_constant_value() {
     let found = facts("start = 16\ntl.load(x + start * n)");
     assert_eq!(offset(&found.accesses[0]).as_deref(), Some("16*n"));
 }

@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn facts_stay_where_nothing_changes_and_move_where_something_moves() {
+    fn cached_facts_survive_unrelated_edits_and_shift_with_the_text() {
         let [before, after] = kept_through(24, "    return 5\n").unwrap();
         assert_eq!(before, after);
         for (line, text) in [(13, "    return 5\n"), (11, "\n"), (6, "\n")] {
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn facts_are_found_anew_where_what_they_depend_on_changes() {
+    fn cached_facts_are_dropped_when_a_dependency_changes() {
         for (line, text) in [(18, "    x += 1\n"), (9, "    x = 2.5\n"), (5, "M = 1\n"), (22, "# TRITON_ALLOW\n")] {
             assert_eq!(kept_through(line, text), None, "{text}");
         }

@@ -299,7 +299,7 @@ mod tests {
     use Dtype::{Bf16, Fp8e5, Fp16, Fp32, Fp64, Int1, Int8, Int32, Int64, UInt8, UInt32};
 
     #[test]
-    fn two_values_meet_as_triton_has_it() {
+    fn binary_operations_promote_types_like_triton() {
         for (a, b, divides, expected) in [
             (Int32, Int64, false, Ok(Int64)),
             (Int32, UInt32, false, Ok(UInt32)),
@@ -330,13 +330,13 @@ mod tests {
     }
 
     #[test]
-    fn names_of_torch() {
+    fn torch_dtype_names_are_parsed() {
         let torch = ["float16", "half", "bool", "float8_e4m3fn", "uint8", "complex64"].map(Dtype::of_torch);
         assert_eq!(torch, [Some(Fp16), Some(Fp16), Some(Int1), Some(Dtype::Fp8e4nv), Some(UInt8), None]);
     }
 
     #[test]
-    fn names_of_signatures() {
+    fn signature_dtype_names_are_parsed() {
         for (text, number) in [("i32", Int32), ("fp32", Fp32), ("bf16", Bf16), ("u8", UInt8), ("B", Int1), ("i1", Int1)]
         {
             assert_eq!(Dtype::of_signature(text), Some(number), "{text}");

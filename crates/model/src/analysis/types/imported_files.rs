@@ -194,7 +194,7 @@ mod tests {
     const C: &str = "SCALE = tl.constexpr(2.0)\nN = tl.constexpr(32)\nPLAIN = 3\n";
 
     #[test]
-    fn what_is_imported_has_the_types_that_it_has_at_home() {
+    fn imported_names_have_their_types_of_the_defining_file() {
         let files = [("a", OP), ("b", B), ("c", C), ("d", "from a import twice as again\n")];
         for (imports, body, expected) in [
             ("from a import twice", "v = twice(tl.load(x + tl.arange(0, B)))", "fp32[64]"),
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_noted_of_other_files_but_how_they_are_called() {
+    fn analysis_of_imported_helpers_adds_no_facts_about_their_files() {
         let helper = "@triton.jit\ndef f(p, i):\n    j = tl.arange(0, 100)\n    q = gone + 1\n    tl.store(p + i, 1.0)\n    return i + tl.arange(0, 64)\n";
         let body = "j = tl.arange(0, 64)\n    v = f(x, j)\n    tl.store(x + v, 1.0, mask=v < n)";
         let known = facts(&[("a", helper)], &kernel("from a import f", body), true);
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn files_that_go_round_in_circles_end() {
+    fn import_cycles_terminate() {
         let files = [("a", "from b import f\n"), ("b", "from a import f\n")];
         assert_eq!(last(&files, "from a import f", "v = f(n)"), "?");
         let again = "@triton.jit\ndef g(x):\n    return f(x)\n";

@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn ranges_are_those_of_the_ends() {
+    fn polynomial_ranges_follow_from_atom_ranges() {
         let pid = Poly::atom(Atom::Program(0));
         let poly = pid.times(&Poly::number(-4)).unwrap().plus(&Poly::atom(Atom::Lane(0)), 1).unwrap();
         let of = |atom: &Atom| match atom {

@@ -1,4 +1,4 @@
-//! What an abstract run records of a kernel: accesses, products, masks, divisions and loops.
+//! The facts that an abstract run records about a kernel: accesses, products, masks, divisions and loops.
 
 use std::sync::Arc;
 

@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn broadcasting() {
+    fn shapes_broadcast_like_triton() {
         let (m, n) = (Dim::Symbol(SymbolicSize::of("M")), Dim::Symbol(SymbolicSize::of("N")));
         let one = Dim::Known(1);
         let result = broadcast(&shape([&m, &one]), &shape([&one, &n]));

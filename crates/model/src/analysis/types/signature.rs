@@ -221,7 +221,7 @@ mod tests {
     const HEAD: &str = "import triton\nimport triton.language as tl\n";
 
     #[test]
-    fn values_of_all_kinds() {
+    fn signature_comments_accept_all_kinds_of_values() {
         let text = format!(
             "{HEAD}# warpsmith: signature x=*fp16:16 n=i32, EPS=1e-5 ACT=\"re lu\" T=[1, 2] M={{'a': 1}} F=True G=false P=None \
              DT=tl.bfloat16 d=tensordesc<fp16[64, 32]> B=1_024 k=*kfp32 m=i32=65_536\n\n@triton.jit\ndef k(x): pass\n"

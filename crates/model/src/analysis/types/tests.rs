@@ -38,7 +38,7 @@ fn problems(before: &str, body: &str, version: &str) -> Vec<(String, ProblemKind
 }
 
 #[test]
-fn types_of_expressions() {
+fn expressions_have_tritons_types() {
     for (body, expected) in [
         ("v = tl.load(x + tl.arange(0, B))", "fp32[64]"),
         ("v = tl.load(y + tl.arange(0, B)) * 2.0", "fp16[64]"),
@@ -78,7 +78,7 @@ fn a_release_decides_what_a_type_is() {
 
 /// Each case has the first release that rejects the code and the first release that accepts it again.
 #[test]
-fn what_the_front_end_refuses() {
+fn code_that_the_front_end_rejects_is_a_problem_in_these_releases() {
     use ProblemKind::{
         Arange, Argument, Attribute, BranchType, Broadcast, Condition, Conversion, Dot, Global, LoopBounds,
     };
@@ -134,7 +134,7 @@ fn what_the_front_end_refuses() {
 }
 
 #[test]
-fn what_is_never_compiled_is_never_wrong() {
+fn code_that_is_never_compiled_has_no_problems() {
     for body in [
         "if NONE is not None:\n    v = tl.nothing + 'a'\n    break",
         "if B > 100:\n    v = missing",
@@ -147,7 +147,7 @@ fn what_is_never_compiled_is_never_wrong() {
 }
 
 #[test]
-fn helpers_are_run_for_what_they_get() {
+fn helpers_are_analysed_for_their_arguments() {
     let helper = "@triton.jit\ndef h(a, b=2):\n    return a + b\n\n\n";
     assert_eq!(problems(helper, "v = h(n)\nw = h(tl.arange(0, 8), tl.arange(0, 8))", "3.6.0"), []);
     let found = problems(helper, "w = h(tl.arange(0, 8), tl.arange(0, 16))", "3.6.0");
@@ -174,7 +174,7 @@ fn returned_constants_stay_constants_since_3_7() {
 }
 
 #[test]
-fn combining_functions_are_run_for_two_lanes() {
+fn combine_functions_are_analysed_for_two_lanes() {
     let helper = "@triton.jit\ndef h(a, b):\n    return a > b\n\n\n@triton.jit\ndef g(a, b):\n    return a * b\n\n\n";
     let body = |name: &str| format!("v = tl.reduce(tl.load(x + tl.arange(0, B)), 0, {name})");
     assert_eq!(problems(helper, &body("g"), "3.6.0"), []);
@@ -183,12 +183,12 @@ fn combining_functions_are_run_for_two_lanes() {
 }
 
 #[test]
-fn a_line_that_goes_on_has_no_further_parts() {
+fn a_line_continuation_adds_no_tuple_items() {
     assert_eq!(problems("", "a, b = n, \\\n    n + 1\nv = a + b", "3.9.0"), []);
 }
 
 #[test]
-fn without_a_signature_only_what_is_certain_is_wrong() {
+fn without_a_signature_only_certain_problems_are_reported() {
     let text =
         format!("{HEAD}@triton.jit\ndef k(x, n, B: tl.constexpr):\n    v = x + n * B\n    tl.store(v, tl.load(n))\n");
     let source = Source::parse(text.as_str());

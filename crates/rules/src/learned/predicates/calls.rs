@@ -17,8 +17,8 @@ pub(super) static TABLE: &[Predicate] = &[
     Predicate::new("missing-argument", (1, 1), Words::None, missing_argument),
 ];
 
-/// `(#unknown-keyword? @name)`: the function that is called takes no keyword of this name. The capture is the name in `name=value`; a second
-/// one may be the call.
+/// `(#unknown-keyword? @name)`: the called function has no parameter of this name. The capture is the name in
+/// `name=value`; a second one may be the call.
 fn unknown_keyword(subject: &KernelView<'_>, argument: &PredicateInput<'_, '_>) -> Option<bool> {
     let name = argument.nodes[0];
     let call = around(name, "call")?;
@@ -26,13 +26,13 @@ fn unknown_keyword(subject: &KernelView<'_>, argument: &PredicateInput<'_, '_>) 
         return None;
     }
     let params = parameters(subject, call)?;
-    // What only compilers pass is in no table.
+    // Parameters for the compiler's own use are in no table.
     let written = subject.text(name);
     let may_be_inner = written.starts_with('_') || params.iter().any(|param| param.starts_with("**"));
     (!may_be_inner).then(|| !params.iter().any(|param| param == written))
 }
 
-/// The parameters of what is called, with their stars; of functions of values without the value itself.
+/// The parameters of the called function, with their stars; for a method of a value, without the value itself.
 fn parameters(subject: &KernelView<'_>, call: Node<'_>) -> Option<Vec<String>> {
     let function = field(call, "function")?;
     if let Some(helper) = subject
@@ -63,7 +63,7 @@ fn arguments<'a>(subject: &KernelView<'a>, node: Node<'_>) -> Option<&'a [Arg]> 
     (!is_open).then_some(args.as_slice())
 }
 
-/// `(#has-keyword? @call "mask" …)`: it is given one of these by name.
+/// `(#has-keyword? @call "mask" …)`: the call has one of these keyword arguments.
 fn has_keyword(subject: &KernelView<'_>, argument: &PredicateInput<'_, '_>) -> Option<bool> {
     let args = arguments(subject, argument.nodes[0])?;
     let has = |word: &String| args.iter().any(|arg| arg.keyword.as_ref().is_some_and(|(name, _)| name == word));
@@ -76,7 +76,7 @@ fn argument_count(subject: &KernelView<'_>, argument: &PredicateInput<'_, '_>) -
     Some(argument.words.iter().any(|word| word.parse() == Ok(count)))
 }
 
-/// `(#too-many-arguments? @call)`: it is given more by position than the function takes.
+/// `(#too-many-arguments? @call)`: the call has more positional arguments than the function takes.
 fn too_many_arguments(subject: &KernelView<'_>, argument: &PredicateInput<'_, '_>) -> Option<bool> {
     let args = arguments(subject, argument.nodes[0])?;
     let params = parameters(subject, argument.nodes[0])?;
@@ -86,11 +86,11 @@ fn too_many_arguments(subject: &KernelView<'_>, argument: &PredicateInput<'_, '_
     (!is_open).then_some(given > taken)
 }
 
-/// `(#missing-argument? @call)`: a function of Triton's lacks an argument that has no default.
+/// `(#missing-argument? @call)`: the call of a Triton function lacks an argument without a default.
 fn missing_argument(subject: &KernelView<'_>, argument: &PredicateInput<'_, '_>) -> Option<bool> {
     let args = arguments(subject, argument.nodes[0])?;
     let path = subject.path(field(argument.nodes[0], "function")?)?;
-    // The value itself is no argument of its function, and the tables tell of both.
+    // The value itself is not an argument of its method, and the tables contain both forms.
     if path.starts_with("triton.language.tensor.") {
         return None;
     }

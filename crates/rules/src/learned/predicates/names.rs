@@ -24,8 +24,8 @@ pub(super) static TABLE: &[Predicate] = &[
 
 const GLOBALS: &[&str] = &["assigned", "function", "class", "import", "kernel"];
 
-/// `(#api? @f "tl.arange" "tl.tensor.sum" "torch.exp" "builtins.sum")`: it refers to one of these, under whatever name the file knows it.
-/// `tl` is `triton.language`; `tl.tensor.…` are functions of run-time values.
+/// `(#api? @f "tl.arange" "tl.tensor.sum" "torch.exp" "builtins.sum")`: the expression refers to one of these, under
+/// whatever name the file imports it. `tl` is `triton.language`; `tl.tensor.…` are methods of run-time values.
 fn api(subject: &KernelView<'_>, argument: &PredicateInput<'_, '_>) -> Option<bool> {
     let path = subject.path(argument.nodes[0])?;
     Some(argument.words.iter().any(|word| full(word) == path))
@@ -39,7 +39,8 @@ pub(in crate::learned) fn full(word: &str) -> String {
     }
 }
 
-/// `(#unknown-member? @attribute)`: the release has no such member of a module of Triton's. The capture is `tl.name`, or the name in it.
+/// `(#unknown-member? @attribute)`: the module of Triton has no such member in this release. The capture is `tl.name`,
+/// or the name in it.
 fn unknown_member(subject: &KernelView<'_>, argument: &PredicateInput<'_, '_>) -> Option<bool> {
     let node = whole_attribute(argument.nodes[0]);
     let path = subject.path(node)?;
@@ -51,7 +52,7 @@ fn unknown_member(subject: &KernelView<'_>, argument: &PredicateInput<'_, '_>) -
         Lookup::Undescribed => None,
         Lookup::Absent if subject.target().certainty == VersionCertainty::Outside => None,
         Lookup::Absent => {
-            // What else the file says decides: it may give the name to the module itself, or ask for it first.
+            // It depends on the rest of the file, which may set the attribute, or check for it.
             subject.context.ask_everything();
             let (text, name) = (subject.context.source.text(), path.rsplit('.').next()?);
             let is_asked_for = ["hasattr(", "setattr(", "getattr("].iter().any(|call| text.contains(call));
@@ -71,19 +72,19 @@ fn whole_attribute(node: Node<'_>) -> Node<'_> {
     parent.unwrap_or(node)
 }
 
-/// `(#undefined? @name)`: nothing in the file binds the name, and Python has none such.
+/// `(#undefined? @name)`: nothing in the file binds the name, and it is no builtin of Python.
 fn undefined(subject: &KernelView<'_>, argument: &PredicateInput<'_, '_>) -> Option<bool> {
     let name = read_name(subject, argument.nodes[0])?;
     if is_bound(subject, name) || is_of_python(name) {
         return Some(false);
     }
-    // Exceptions, constants and what is made by Python itself.
+    // Exceptions, constants and attributes that Python itself defines.
     let may_be_python = name.starts_with("__")
         || name.starts_with(|c: char| c.is_ascii_uppercase()) && !name.bytes().all(|byte| !byte.is_ascii_lowercase());
     (!subject.module().has_star_import && !may_be_python).then_some(true)
 }
 
-/// The name that is read: a name after a dot or before the `=` of an argument refers to nothing by itself.
+/// The name that is read; a name after a dot or before the `=` of an argument refers to nothing on its own.
 fn read_name<'a>(subject: &KernelView<'a>, node: Node<'_>) -> Option<&'a str> {
     subject.expression(node)?;
     subject.name(node)
@@ -94,7 +95,7 @@ fn is_bound(subject: &KernelView<'_>, name: &str) -> bool {
     subject.kernel.locals.contains(name) || module.bindings.contains_key(name) || module.uncertain.contains(name)
 }
 
-/// `(#python-builtin? @name)`: a function of Python such as `sum`, which nothing in the file hides.
+/// `(#python-builtin? @name)`: a builtin function of Python such as `sum`, which nothing in the file hides.
 fn python_builtin(subject: &KernelView<'_>, argument: &PredicateInput<'_, '_>) -> Option<bool> {
     let name = read_name(subject, argument.nodes[0])?;
     if is_bound(subject, name) || !is_of_python(name) {
@@ -108,8 +109,8 @@ fn parameter(subject: &KernelView<'_>, argument: &PredicateInput<'_, '_>) -> Opt
     Some(subject.kernel.param(subject.name(argument.nodes[0])?).is_some())
 }
 
-/// `(#plain-parameter? @name)`: a parameter that is not annotated and never assigned, of a kernel that no other one calls. What is
-/// passed for it may still be 1 or `None`, which Triton takes as compile-time values.
+/// `(#plain-parameter? @name)`: a parameter without annotation that is never assigned, of a kernel that no other kernel
+/// calls. Its argument may still be 1 or `None`, which Triton treats as compile-time values.
 fn plain_parameter(subject: &KernelView<'_>, argument: &PredicateInput<'_, '_>) -> Option<bool> {
     let name = subject.name(argument.nodes[0])?;
     let Some(param) = subject.kernel.param(name) else { return Some(false) };
@@ -126,7 +127,7 @@ fn local(subject: &KernelView<'_>, argument: &PredicateInput<'_, '_>) -> Option<
     Some(subject.kernel.locals.contains(subject.name(argument.nodes[0])?))
 }
 
-/// `(#global? @name "function")`: the top level binds the name once, and so.
+/// `(#global? @name "function")`: the top level binds the name once, in this way.
 fn global(subject: &KernelView<'_>, argument: &PredicateInput<'_, '_>) -> Option<bool> {
     let name = subject.name(plain(argument.nodes[0]))?;
     let module = subject.module();
@@ -149,7 +150,8 @@ fn global(subject: &KernelView<'_>, argument: &PredicateInput<'_, '_>) -> Option
     (!module.uncertain.contains(name)).then(|| argument.words.iter().any(|word| word == bound))
 }
 
-/// `(#plain-global? @name)`: the top level gives the name a number, a text or a tuple of such, once and for good, and the body reads it.
+/// `(#plain-global? @name)`: the top level binds the name exactly once, to a number, a string or a tuple of such, and
+/// the body reads it.
 fn plain_global(subject: &KernelView<'_>, argument: &PredicateInput<'_, '_>) -> Option<bool> {
     let name = read_name(subject, argument.nodes[0])?;
     let module = subject.module();

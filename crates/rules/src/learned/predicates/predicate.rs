@@ -1,4 +1,4 @@
-//! A predicate: its name, what it takes, and its function.
+//! A predicate: its name, its arguments, and its function.
 
 use tree_sitter::Node;
 

@@ -39,8 +39,8 @@ const KINDS: &[&str] = &[
     "descriptor",
 ];
 
-/// `(#constexpr? @x)`: it is known while compiling, if perhaps not to us. A plain parameter is neither this nor the contrary: Triton takes
-/// a 1 or `None` that is passed for it as compile-time values.
+/// `(#constexpr? @x)`: the value is known at compile time, though perhaps not to this analysis. For a plain parameter
+/// this is unknown: Triton treats 1 and `None` as compile-time values.
 fn constexpr(subject: &KernelView<'_>, argument: &PredicateInput<'_, '_>) -> Option<bool> {
     let node = argument.nodes[0];
     match subject.value(node) {
@@ -54,8 +54,8 @@ fn constexpr(subject: &KernelView<'_>, argument: &PredicateInput<'_, '_>) -> Opt
     is_so.then_some(true)
 }
 
-/// `(#kind? @x "pointer" "int" …)`: it is one of these. `int`, `float`, `bool` and `pointer` are about a lane, at run time or while
-/// compiling; `block` has axes, `scalar` has none.
+/// `(#kind? @x "pointer" "int" …)`: the value is of one of these kinds. `int`, `float`, `bool` and `pointer` describe a
+/// lane, at run time or at compile time; `block` has axes, `scalar` has none.
 fn kind(subject: &KernelView<'_>, argument: &PredicateInput<'_, '_>) -> Option<bool> {
     let value = subject.value(argument.nodes[0])?;
     any(argument.words.iter().map(|kind| is_kind(subject, value, kind)))
@@ -134,7 +134,7 @@ fn is_module(subject: &KernelView<'_>, path: &str) -> bool {
         || matches!(subject.target().lookup(path), Lookup::Found(member) if member.kind == MemberKind::Module)
 }
 
-/// `(#dtype? @x "fp16" "*int32")`: its lanes are of one of these types, or it is such a type itself.
+/// `(#dtype? @x "fp16" "*int32")`: its lanes have one of these types, or it is such a type itself.
 fn dtype(subject: &KernelView<'_>, argument: &PredicateInput<'_, '_>) -> Option<bool> {
     let of = lane(subject.value(argument.nodes[0])?)?;
     let is = |word: &String| match (of, element(word)?) {
@@ -173,13 +173,13 @@ fn shape_of(value: &AbstractValue<'_>) -> Option<Shape> {
     }
 }
 
-/// `(#power-of-two? @x)`: a compile-time integer that is one.
+/// `(#power-of-two? @x)`: a compile-time integer that is a power of two.
 fn power_of_two(subject: &KernelView<'_>, argument: &PredicateInput<'_, '_>) -> Option<bool> {
     let value = subject.value(argument.nodes[0])?.constant()?.int()?;
     Some(u128::try_from(value).is_ok_and(u128::is_power_of_two))
 }
 
-/// `(#value? @x "0" "None")`: the compile-time value is one of these, as Python writes them.
+/// `(#value? @x "0" "None")`: the compile-time value is one of these, in Python's notation.
 fn value(subject: &KernelView<'_>, argument: &PredicateInput<'_, '_>) -> Option<bool> {
     match subject.value(argument.nodes[0])?.constant()? {
         Const::Unknown | Const::Object | Const::Symbol(_) => None,
@@ -187,20 +187,20 @@ fn value(subject: &KernelView<'_>, argument: &PredicateInput<'_, '_>) -> Option<
     }
 }
 
-/// `(#less? @x "16")`: a compile-time integer below that.
+/// `(#less? @x "16")`: a compile-time integer below this number.
 fn less(subject: &KernelView<'_>, argument: &PredicateInput<'_, '_>) -> Option<bool> {
     let value = subject.value(argument.nodes[0])?.constant()?.int()?;
     Some(value < argument.words[0].parse().ok()?)
 }
 
-/// `(#lanes-less? @x "16")`: some axis of the tile is certainly shorter than that; false when none is.
+/// `(#lanes-less? @x "16")`: some axis of the tile is certainly shorter than this; false when none is.
 fn lanes_less(subject: &KernelView<'_>, argument: &PredicateInput<'_, '_>) -> Option<bool> {
     let shape = shape_of(subject.value(argument.nodes[0])?)?;
     let limit: i64 = argument.words[0].parse().ok()?;
     any(shape.iter().map(|size| size.known().map(|size| size < limit)))
 }
 
-/// `(#shapes-differ? @a @b)`: both are tiles or scalars, and one has other axes than the other.
+/// `(#shapes-differ? @a @b)`: both are tiles or scalars, and their axes differ.
 fn shapes_differ(subject: &KernelView<'_>, argument: &PredicateInput<'_, '_>) -> Option<bool> {
     let (left, right) = shapes(subject, argument)?;
     if left.len() != right.len() {
@@ -232,7 +232,7 @@ fn broadcast(subject: &KernelView<'_>, argument: &PredicateInput<'_, '_>) -> Opt
     }
 }
 
-/// `(#same-dtype? @a @b)`: the lanes of both are of one type.
+/// `(#same-dtype? @a @b)`: the lanes of both have the same type.
 fn same_dtype(subject: &KernelView<'_>, argument: &PredicateInput<'_, '_>) -> Option<bool> {
     let of = |at: usize| lane(subject.value(argument.nodes[at])?);
     match (of(0)?, of(1)?) {
@@ -241,7 +241,7 @@ fn same_dtype(subject: &KernelView<'_>, argument: &PredicateInput<'_, '_>) -> Op
     }
 }
 
-/// Whether one of them is true; false only when all are false.
+/// Whether one of the answers is true; false only when all are false.
 pub(super) fn any(answers: impl Iterator<Item = Option<bool>>) -> Option<bool> {
     let answers: Vec<Option<bool>> = answers.collect();
     if answers.contains(&Some(true)) {

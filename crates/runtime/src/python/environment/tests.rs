@@ -58,7 +58,7 @@ fn some(version: &str) -> Option<String> {
 }
 
 #[test]
-fn each_place_is_looked_at_in_its_turn() {
+fn environments_are_found_in_the_documented_order() {
     let mut fake = Fake::new();
     assert_eq!(fake.find(None), None);
     fake.venv("system", "triton-3.1.0");
@@ -72,7 +72,7 @@ fn each_place_is_looked_at_in_its_turn() {
     assert_eq!(fake.found(None), (InterpreterOrigin::Workspace, some("3.3.0")));
     fake.venv("work/pkg/.venv", "triton-3.4.0");
     assert_eq!(fake.found(None), (InterpreterOrigin::Workspace, some("3.4.0")));
-    fake.venv(".venv", "triton-3.5.0"); // above the workspace: not the project's
+    fake.venv(".venv", "triton-3.5.0"); // A `.venv` above the workspace is not the project's.
     fake.venv("active", "triton-3.6.0");
     fake.set("VIRTUAL_ENV", fake.path("active"));
     assert_eq!(fake.found(None), (InterpreterOrigin::VirtualEnv, some("3.6.0")));
@@ -90,7 +90,7 @@ fn a_place_without_an_interpreter_is_passed_by() {
     fake.set("CONDA_PREFIX", "");
     fake.set("PATH", "relative");
     assert_eq!(fake.find(None), None);
-    // What the settings name is not replaced by something else, so that it can be reported.
+    // An interpreter in the settings is never replaced by another one, so that a missing one can be reported.
     let named = fake.find(Some("missing/python")).unwrap();
     assert_eq!((named.python, named.triton), (fake.path("work/missing/python"), None));
 }
@@ -118,7 +118,7 @@ fn every_build_of_triton_counts_and_forks_do_not() {
 }
 
 #[test]
-fn windows_has_its_own_layout() {
+fn environments_with_the_windows_layout_are_found() {
     let fake = Fake::new();
     fake.file("work/.venv/Scripts/python.exe", "");
     fake.file("work/.venv/Lib/site-packages/triton_windows-3.3.1.post19.dist-info/METADATA", "");
@@ -129,7 +129,7 @@ fn windows_has_its_own_layout() {
 
 #[cfg(unix)]
 #[test]
-fn links_lead_to_the_interpreters_own_packages() {
+fn packages_belong_to_the_interpreter_behind_a_link() {
     let mut fake = Fake::new();
     let real = fake.file("opt/python/bin/python3.11", "");
     fake.file("opt/python/lib/python3.11/site-packages/triton-3.6.0.dist-info/METADATA", "");
@@ -192,12 +192,12 @@ fn the_target_is_set_installed_or_assumed() {
     let set = |version: &str| Settings { triton_version: Some(version.to_owned()), ..Settings::default() };
     assert_eq!(target(&set("3.2")), Ok(("3.2.0".to_owned(), VersionCertainty::Known)));
     assert_eq!(target(&set("newest")), Err(VersionError("newest".to_owned())));
-    fake.venv("work/.venv", "triton-3.6.0+git1a2b3c"); // beside 3.5.0: the newer counts
+    fake.venv("work/.venv", "triton-3.6.0+git1a2b3c"); // With 3.5.0 beside it, the newer one counts.
     assert_eq!(target(&Settings::default()), Ok(("3.6.0".to_owned(), VersionCertainty::Assumed)));
 }
 
 #[test]
-fn what_was_chosen_in_the_editor_comes_behind_the_setting() {
+fn the_editors_choice_ranks_after_the_setting() {
     let mut fake = Fake::new();
     fake.file("work/pkg/kernels.py", "");
     fake.venv("active", "triton-3.6.0");
@@ -224,7 +224,7 @@ fn the_first_with_triton_is_taken() {
 }
 
 #[test]
-fn what_is_installed_again_is_another() {
+fn a_reinstalled_triton_counts_as_a_change() {
     let fake = Fake::new();
     fake.venv("work/.venv", "triton-3.6.0");
     let before = fake.find(None);
@@ -242,7 +242,7 @@ fn what_is_installed_again_is_another() {
 #[test]
 fn uv_keeps_the_environment_beside_its_lock() {
     let mut fake = Fake::new();
-    fake.file("uv.lock", ""); // of a workspace of uv's, of which the editor shows one member
+    fake.file("uv.lock", ""); // A workspace of uv, of which the editor shows one member.
     fake.venv(".venv", "triton-3.5.0");
     assert_eq!(fake.found(None), (InterpreterOrigin::Uv, some("3.5.0")));
     fake.venv("envs/here", "triton-3.6.0");
@@ -253,7 +253,7 @@ fn uv_keeps_the_environment_beside_its_lock() {
 }
 
 #[test]
-fn pdm_notes_the_interpreter() {
+fn the_interpreter_in_a_pdm_python_file_is_used() {
     let fake = Fake::new();
     fake.venv("elsewhere", "triton-3.6.0");
     let python = fake.path("elsewhere/bin/python");
@@ -262,8 +262,8 @@ fn pdm_notes_the_interpreter() {
 }
 
 #[test]
-fn poetry_calls_environments_after_name_and_place() {
-    // As Poetry 2 itself computes them.
+fn poetry_environment_names_follow_from_name_and_path() {
+    // The same hash that Poetry 2 computes.
     for (name, place, called) in POETRY {
         assert_eq!(managers::poetry_name(name, Path::new(place)), called);
     }

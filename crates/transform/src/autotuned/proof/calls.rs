@@ -1,4 +1,4 @@
-//! What calls in a kernel are.
+//! The kinds of calls in a kernel.
 
 use model::kernel::ast::{Call, Expr, ExprKind, walk_expressions};
 
@@ -47,7 +47,7 @@ impl<'a> Proof<'a> {
         }
     }
 
-    /// Whether a function does the same for each element, as often as it is called.
+    /// Whether a function does the same for each element, however often it is called.
     fn is_known(&self, name: &str) -> bool {
         let is_refused = ["atomic", "device_", "debug", "inline_asm"].iter().any(|start| name.starts_with(start))
             || ["globaltimer", "num_threads", "num_warps", "smid"].iter().any(|end| name.ends_with(end));
@@ -55,7 +55,7 @@ impl<'a> Proof<'a> {
         !is_refused && !is_across && !name.contains("descriptor")
     }
 
-    /// All that is passed, each of which is the same for all tiles.
+    /// The joined kind of all arguments, each of which must be the same for all tiles.
     fn values(&mut self, call: &'a Call) -> Option<At> {
         call.args.iter().try_fold(At::default(), |all, arg| Some(all.and(self.value(&arg.value)?)))
     }
@@ -64,7 +64,8 @@ impl<'a> Proof<'a> {
         self.expr(expr)?.at().filter(|at| at.is_whole(self.of_grid))
     }
 
-    /// A method, or a function of the file: it must know of no pointers, and take each element by itself.
+    /// The kind of a call of a method or of a function of the file, which must take no pointers and treat each element
+    /// by itself.
     fn other(&mut self, call: &'a Call) -> Option<Kind> {
         let is_local = call.func.first_name().is_none_or(|name| self.subject.kernel.locals.contains(name));
         let passed = self.values(call)?;
@@ -84,7 +85,7 @@ impl<'a> Proof<'a> {
         }
     }
 
-    /// Whether a helper of the file works on each element by itself.
+    /// Whether a helper of the file treats each element by itself.
     fn is_elementwise(&self, helper: &str) -> bool {
         let module = &self.subject.candidate.module;
         let Some(helper) = module.kernel(helper) else { return false };
@@ -142,7 +143,7 @@ impl<'a> Proof<'a> {
         Some(Kind::Constant)
     }
 
-    /// The address of a load or store. A pointer that nobody knows may lead anywhere.
+    /// The kind of a load or store. An address from an unknown pointer is refused, because it may be anywhere.
     fn access(&mut self, call: &'a Call) -> Option<At> {
         self.values(call)?;
         let at = self.value(call.argument("pointer", Some(0))?)?;
@@ -155,7 +156,8 @@ impl<'a> Proof<'a> {
         (at.roots != 0).then_some(at)
     }
 
-    /// Along what both have, they are multiplied and added up: those must be all rounds of a loop, one of which is added to another.
+    /// The kind of a product. Along the common axis it multiplies and adds: the tiles there must be all iterations of a
+    /// loop that accumulates.
     fn dot(&mut self, call: &'a Call, is_joined: bool) -> Option<Kind> {
         let (left, right) = (call.argument("input", Some(0))?, call.argument("other", Some(1))?);
         let (left, right) = (self.value(left)?, self.value(right)?);
@@ -169,7 +171,7 @@ impl<'a> Proof<'a> {
 
     fn reduction(&mut self, call: &'a Call, is_joined: bool) -> Option<Kind> {
         let all = self.values(call)?;
-        // A sum of one round is worth nothing by itself.
+        // The sum of a single iteration depends on the tile size.
         (all.lanes & self.of_grid == 0 && (all.lanes & self.open == 0 || is_joined)).then_some(())?;
         Some(Kind::At(At { starts: 0, lanes: 0, free: 0, ..all }))
     }

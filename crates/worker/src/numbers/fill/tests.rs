@@ -18,7 +18,7 @@ fn dense(shape: &[i64]) -> StorageLayout {
 }
 
 #[test]
-fn floats_are_spread_as_asked() {
+fn floats_have_the_requested_distribution() {
     for (name, count) in [("float32", 200_000), ("float16", 200_000), ("bfloat16", 50_000), ("float64", 600_000)] {
         let spread = Spread { mean: 3.0, std: 0.5, zeros: 0.25, low: 2.0, ..NORMAL };
         let values = filled(name, &dense(&[count]), &|area, chance| area.normal(&spread, chance));
@@ -58,7 +58,7 @@ fn equal_seeds_give_equal_contents_wherever_they_lie() {
 }
 
 #[test]
-fn integers_stay_inside_and_zeros_are_as_many() {
+fn integers_stay_in_range_with_the_requested_share_of_zeros() {
     let of = |name: &str, low, high, zeros| {
         filled(name, &dense(&[1 << 16]), &|area, chance| area.range(low, high, zeros, chance))
     };
@@ -77,7 +77,7 @@ fn integers_stay_inside_and_zeros_are_as_many() {
 }
 
 #[test]
-fn other_contents_are_what_they_are_called() {
+fn named_contents_have_their_described_values() {
     let of = |values: &str, low: f64| {
         filled("float16", &dense(&[64, 128]), &|area, chance| {
             area.normal(&Spread { low, ..NORMAL }, chance);
