@@ -272,7 +272,7 @@ fn vscode_workbench_session_applies_an_offer() {
 /// A panel that shows a search, from its first candidate to an applied offer, and again after the window is reloaded.
 #[test]
 fn vscode_panel_draws_a_running_search() {
-    let project = Project::with_python(24);
+    let project = Project::with_python(16);
     drop(project.run("panel", "panel.js", "", &[("WARPSMITH_FAKE_DEVICE", "toy")]));
 }
 

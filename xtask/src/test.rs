@@ -33,6 +33,8 @@ pub(crate) fn run(root: &Path) -> anyhow::Result<()> {
     say("Tests");
     let mut tests = nextest(&target);
     tests.env(TEST_PYTHON, &test_python).env(TEST_TRITONS, tritons(&target));
+    // One more than processors: editors, Ray and time limits keep tests waiting that need no processor meanwhile.
+    tests.arg("--test-threads").arg((std::thread::available_parallelism()?.get() + 1).to_string());
     let passed = process::run(&mut tests);
     let report = target.join("nextest/ci/junit.xml");
     if let Err(error) = slowest(&report) {
