@@ -60,16 +60,21 @@ struct CachedRefusal {
     at: i64,
 }
 
+/// The rules of this user, or those that are shipped where the user's cannot be read.
+fn learned_rules() -> LearnedRules {
+    Store::memory_in(&state_folder()).unwrap_or_else(|error| {
+        tracing::warn!(%error, "the user's learned rules cannot be read");
+        LearnedRules::shipped().clone()
+    })
+}
+
 impl RefusalCache {
     pub(super) fn of(request: &SearchRequest, workloads: &[Workload]) -> Self {
         let case = if request.settings.optimize.remember { case(request, workloads) } else { None };
         let store = case.as_ref().and_then(|_| workload::existing(&request.workspace));
         let launch = workloads.first().filter(|workload| workload.source == WorkloadSource::Launch);
         let launch = launch.map(|workload| (workload.clone(), request.text.clone()));
-        let memory = Store::memory_in(&state_folder()).unwrap_or_else(|error| {
-            tracing::warn!(%error, "the user's learned rules cannot be read");
-            LearnedRules::shipped().clone()
-        });
+        let memory = if request.settings.memory.enabled { learned_rules() } else { LearnedRules::empty().clone() };
         Self { case, store, launch, memory, uncompiled: Vec::new() }
     }
 
@@ -216,6 +221,18 @@ mod tests {
         let now = now_milliseconds();
         assert!(still_holds(now - 29 * DAY, now));
         assert!(!still_holds(now - 31 * DAY, now));
+    }
+
+    #[test]
+    fn learned_rules_are_not_used_where_the_memory_is_off() {
+        let text = "@triton.jit\ndef k(x, B: tl.constexpr):\n    y = tl.zeros((B,), tl.float32)\n    tl.store(x, tl.sum(y, axis=0))\n";
+        let mut request = request(Path::new("/nowhere"), text);
+        request.settings.optimize.remember = false;
+        let target = TritonTarget::of("3.6.0".parse().unwrap());
+        let advice = |request: &SearchRequest| RefusalCache::of(request, &[]).advice(text, target, 1000);
+        assert_ne!(advice(&request), [""; 0]);
+        request.settings.memory.enabled = false;
+        assert_eq!(advice(&request), [""; 0]);
     }
 
     #[test]
