@@ -1,10 +1,10 @@
 //! The history of a workspace's runs, with what is needed to find one again.
 
-use std::fs::{File, TryLockError};
+use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-use super::journal::{JournalEntry, RunStarted, path, runs};
+use super::journal::{self, JournalEntry, RunStarted, path, runs};
 use super::request::OptimizeScope;
 
 /// Number of runs that are read, the latest ones.
@@ -52,7 +52,7 @@ fn past(workspace: &Path, run: String) -> Option<PastRun> {
     };
     let state = if has_ended(&mut file) {
         RunState::Over
-    } else if matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)) {
+    } else if journal::is_locked(&file) {
         RunState::Running
     } else {
         RunState::Stopped

@@ -308,11 +308,22 @@ pub(super) fn path(workspace: &Path, run: &str) -> PathBuf {
     workspace.join(".warpsmith/runs").join(format!("{run}.jsonl"))
 }
 
+/// Whether a process is writing this journal.
+pub(super) fn is_locked(journal: &File) -> bool {
+    matches!(journal.try_lock_shared(), Err(TryLockError::WouldBlock))
+}
+
+/// The folder of the journals, after the oldest ones have been removed.
 fn folder(workspace: &Path) -> io::Result<PathBuf> {
     let folder = state_folder(workspace)?.join("runs");
     fs::create_dir_all(&folder)?;
     for old in runs(workspace).into_iter().skip(KEPT - 1) {
-        fs::remove_file(path(workspace, &old))?;
+        let journal = path(workspace, &old);
+        // One that is in progress is removed later, when it is among the oldest again.
+        if File::open(&journal).is_ok_and(|file| is_locked(&file)) {
+            continue;
+        }
+        fs::remove_file(journal)?;
         let _ = fs::remove_file(transcript::path(workspace, &old));
     }
     Ok(folder)
@@ -354,6 +365,18 @@ mod tests {
             seed: 1,
             environment: String::new(),
         }
+    }
+
+    #[test]
+    fn the_journal_of_a_run_in_progress_is_not_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let running = Journal::begin(folder.path(), "running", begun());
+        let ended = Journal::begin(folder.path(), "ended", begun()).run;
+        for _ in 0..KEPT {
+            drop(Journal::begin(folder.path(), "later", begun()));
+        }
+        let left = runs(folder.path());
+        assert!(left.contains(&running.run) && !left.contains(&ended), "{left:?}");
     }
 
     #[test]
