@@ -281,14 +281,11 @@ pub struct MemorySettings {
     pub enabled: bool,
     /// Whether kernels that Triton refuses or takes while you edit are kept on this machine, to learn from.
     pub learn: bool,
-    /// From how many independent failures a rule must have been learned before it is shown.
-    #[schemars(range(min = 1))]
-    pub promote_after: u32,
 }
 
 impl Default for MemorySettings {
     fn default() -> Self {
-        Self { enabled: true, learn: true, promote_after: 3 }
+        Self { enabled: true, learn: true }
     }
 }
 
