@@ -54,9 +54,9 @@ enum Command {
     Explain(explain::ExplainArgs),
     /// List the rules
     Rules(rules::RulesArgs),
-    /// Say what kernels take: registers, spills, shared memory, occupancy
+    /// Show the resources that kernels use: registers, spills, shared memory, occupancy
     Resources(resources::ResourcesArgs),
-    /// Say what works on this machine and what is missing
+    /// Show what works on this machine and what is missing
     Doctor(doctor::DoctorArgs),
     /// Run a program and record the calls that launch its kernels
     Record(record::RecordArgs),
@@ -64,23 +64,23 @@ enum Command {
     Workloads(workloads::WorkloadsArgs),
     /// Search for a faster version of a kernel, on the local GPU
     Optimize(optimize::OptimizeArgs),
-    /// Search through the tasks of a benchmark, and tell its figures
+    /// Optimize the tasks of a benchmark and report its figures
     Bench(bench::BenchArgs),
-    /// Learn rules from kernels that fail: made up, changed, and shown to Triton
+    /// Learn rules from synthetic and mutated kernels that Triton rejects
     Adapt(adapt::AdaptArgs),
     /// Show what a search did: what was tried, what was measured, and why
     Report(report::ReportArgs),
-    /// List what the search can do with a kernel, and what it has learned of that
+    /// List the changes that the search can make to a kernel, and what it has learned about them
     Skills(skills::SkillsArgs),
     /// List, show, import or forget what was learned from kernels that Triton refused
     Memory(memory::MemoryArgs),
-    /// Judge a file against another: is it right, is it faster
+    /// Check whether a file is correct and faster compared with another
     Verify(verify::VerifyArgs),
-    /// Look at the pool of GPUs that `evaluator.pool` names
+    /// Inspect the GPU pool of the setting `evaluator.pool`
     Pool(pool::PoolArgs),
     /// Judge candidates for a Warpsmith on another machine (`evaluator.command` starts this)
     Worker(worker::WorkerArgs),
-    /// Show what Triton's compiler makes of a kernel
+    /// Show Triton's compiler output for a kernel
     Inspect(inspect::InspectArgs),
     /// Run the language server on standard input and output (editors start this)
     Serve,

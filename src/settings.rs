@@ -111,7 +111,7 @@ mod tests {
         );
         error(
             "[compiler]\ntarget = 'sm_90'",
-            &expect!["warpsmith.toml:2:10: `compiler.target`: `sm_90` is no device; did you mean `cuda:90`?"],
+            &expect!["warpsmith.toml:2:10: `compiler.target`: `sm_90` is not a device; did you mean `cuda:90`?"],
         );
         error(
             "[evaluator]\npool = 'gpubox'",

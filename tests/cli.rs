@@ -58,7 +58,7 @@ fn text_output_shows_excerpts_and_a_summary() {
     ] {
         assert!(ran.out.contains(piece), "{piece}\n{}", ran.out);
     }
-    assert!(ran.out.ends_with("\nFound 1 error in 1 of 2 files; --fix mends 1.\n"), "{}", ran.out);
+    assert!(ran.out.ends_with("\nFound 1 error in 1 of 2 files; --fix fixes 1.\n"), "{}", ran.out);
     assert!(!ran.out.contains('\u{1b}'), "no colours into a pipe");
     let clean = Folder::new(&[("a.py", CLEAN)]).run(&["check", "a.py"]);
     assert_eq!((clean.code, clean.out.as_str()), (0, "Found nothing in 1 file.\n"));

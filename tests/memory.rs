@@ -125,7 +125,7 @@ fn other_memories_are_read_line_by_line() {
     let folder = Folder::new(&[("lines.txt", lines)]);
     let ran = folder.run(&["memory", "import", "lines.txt"]);
     assert_eq!(ran.code, 0);
-    assert_eq!(ran.err, "warning: lines.txt: line 2 is no `You cannot …||count`\n");
+    assert_eq!(ran.err, "warning: lines.txt: line 2 does not have the form `You cannot …||count`\n");
     let shown = json(&folder.run(&["memory", "show", "S501", "--format", "json"]).out);
     assert_eq!((&shown[0]["met"], &shown[0]["state"]), (&15.into(), &"candidate".into()));
     let ran = folder.run(&["memory", "list"]);

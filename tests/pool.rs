@@ -154,7 +154,7 @@ fn an_unusable_pool_is_reported_with_its_address() {
     {
         let (code, said) = shown(&project, args);
         assert_ne!(code, Some(0), "{args:?}");
-        assert!(said.contains("nobody answers at ray://127.0.0.1:9"), "{args:?}: {said}");
+        assert!(said.contains("nothing answers at ray://127.0.0.1:9"), "{args:?}: {said}");
     }
     // The test's Python has no Ray, and a local GPU is not used instead.
     let ran = project.verify(&["candidates/faster.py"]);

@@ -203,7 +203,7 @@ fn candidates_of_a_connection_that_keeps_failing_are_reported_as_undecided() {
     // One verdict came through each of the two links.
     assert_eq!((undecided.len(), told.len()), (3, 2));
     for report in undecided {
-        let why = "the link to the evaluator broke: for the second time";
+        let why = "the connection to the evaluator was lost: for the second time";
         assert_eq!((&report.0["evidence"], &report.0["offer"]), (&why.into(), &false.into()));
     }
     assert_eq!(std::fs::read_to_string(project.path("log")).unwrap(), "started\nstarted\n");

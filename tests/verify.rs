@@ -89,7 +89,7 @@ const REFUSED: &[(&str, &str, &str, Edit<'_>)] = &[
     ("exits", "died", "status 0", (RETURN, "    os._exit(0)\n")),
     ("aborts", "died", "signal 6", (TOP, "os.abort()\n")),
     ("exit_hidden", "load", "SystemExit", (TOP, "sys.exit(0)\n")),
-    ("garbage", "pipe", "no answer", (RETURN, "    for fd in range(1, 64):\n        try: os.write(fd, b'{\"verdict\": \"accepted\"}' * 9)\n        except OSError: pass\n    return out\n")),
+    ("garbage", "pipe", "not a valid answer", (RETURN, "    for fd in range(1, 64):\n        try: os.write(fd, b'{\"verdict\": \"accepted\"}' * 9)\n        except OSError: pass\n    return out\n")),
 ];
 
 /// The difference of a report from the expectation, if any: its verdict, and words of the evidence.

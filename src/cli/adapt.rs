@@ -16,16 +16,16 @@ use store::Store;
 /// Arguments of `adapt`.
 #[derive(Debug, clap::Args)]
 pub(super) struct AdaptArgs {
-    /// How many tasks to make up
+    /// The number of synthetic tasks
     #[arg(long, default_value_t = 200, value_name = "N")]
     tasks: usize,
-    /// What to begin with: equal seeds give equal rules
+    /// The random seed: equal seeds give equal rules
     #[arg(long, default_value_t = 1, value_name = "N")]
     seed: u64,
-    /// How many changes of each kernel to try
+    /// The number of mutations to try for each kernel
     #[arg(long, default_value_t = 60, value_name = "N")]
     changes: usize,
-    /// The interpreter whose Triton is asked
+    /// The interpreter whose Triton is used
     #[arg(long, default_value = "python3", value_name = "PYTHON")]
     python: PathBuf,
     /// Further interpreters, with other releases of Triton
@@ -34,13 +34,13 @@ pub(super) struct AdaptArgs {
     /// Folders with kernels that are known to compile
     #[arg(long, value_name = "DIR")]
     sound: Vec<PathBuf>,
-    /// How many processes to ask side by side; 0 means one for each processor
+    /// The number of compiler processes in parallel; 0 means one for each processor
     #[arg(long, default_value_t = 0, value_name = "N")]
     jobs: usize,
-    /// The day that the rules are dated with, such as 2026-11-25; today when left out
+    /// The date of the rules, such as 2026-11-25 [default: today]
     #[arg(long, value_name = "DAY")]
     day: Option<String>,
-    /// Learn nothing: change kernels of this seed, and count how many compile of those that the memory flags and of the others
+    /// Learn nothing: mutate kernels of this seed, and report how many of the flagged and of the other ones compile
     #[arg(long)]
     experiment: bool,
     /// Where to write `skill-memory.toml` and the folder `learned` with the patterns
@@ -80,7 +80,7 @@ pub(super) fn run(args: &AdaptArgs, out: &mut impl Write) -> anyhow::Result<Exit
     let covered = rules.iter().filter(|rule| !rule.covered_by.is_empty()).count();
     writeln!(
         out,
-        "{found} patterns, {merged} without those that say the same, {} rules proven ({covered} of them say what built-in rules say); {sound} files are known to compile; {asked} programs lowered",
+        "{found} patterns, {merged} without duplicates, {} rules proven ({covered} of them repeat built-in rules); {sound} files are known to compile; {asked} programs sent to Triton",
         rules.len(),
     )?;
     match &args.out {

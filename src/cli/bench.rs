@@ -30,7 +30,7 @@ pub(super) struct BenchArgs {
 
 #[derive(Debug, clap::Subcommand)]
 enum Suite {
-    /// Tasks as KernelBench has them: files with `Model`, `get_inputs` and `get_init_inputs`
+    /// Tasks in KernelBench's form: files with `Model`, `get_inputs` and `get_init_inputs`
     Kernelbench(KernelBench),
 }
 
@@ -38,7 +38,7 @@ enum Suite {
 struct KernelBench {
     /// The folder of tasks, or the one that holds `level1`, `level2`, …
     folder: PathBuf,
-    /// Take the folder `levelN` in it
+    /// Use the folder `levelN` in it
     #[arg(long, value_name = "N")]
     level: Option<u32>,
     /// Which tasks, by the numbers that their names begin with: `1-20,34` (default: all)
@@ -47,7 +47,7 @@ struct KernelBench {
     /// How long to search for each
     #[arg(long, value_name = "TIME", value_parser = seconds)]
     budget: Option<f64>,
-    /// Agree to what would be sent to the language model of the settings
+    /// Consent to sending text to the language model of the settings
     #[arg(long)]
     send: bool,
     /// Print the result as JSON
@@ -146,10 +146,11 @@ fn numbers(text: &str) -> anyhow::Result<Vec<u32>> {
     let mut all = Vec::new();
     for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
-        let number = |text: &str| text.trim().parse::<u32>().with_context(|| format!("`{part}` is no number or range"));
+        let number =
+            |text: &str| text.trim().parse::<u32>().with_context(|| format!("`{part}` is not a number or range"));
         let (first, last) = (number(first)?, number(last)?);
         if last < first || last - first > 10_000 {
-            bail!("`{part}` is no range of tasks");
+            bail!("`{part}` is not a range of tasks");
         }
         all.extend(first..=last);
     }

@@ -38,10 +38,10 @@ pub(super) struct CheckArgs {
     /// environments and what the setting `exclude` names. Files given by name are always checked.
     #[arg(default_value = ".")]
     paths: Vec<PathBuf>,
-    /// How to write the findings
+    /// The output format
     #[arg(long, value_enum, default_value_t)]
     format: output::Format,
-    /// Rules to run, in place of those that the settings select: codes, prefixes (`L`) or names
+    /// Rules to run instead of those that the settings select: codes, prefixes (`L`) or names
     #[arg(long, value_name = "RULES", value_delimiter = ',')]
     select: Vec<String>,
     /// Rules not to run, besides those that the settings ignore
@@ -50,17 +50,17 @@ pub(super) struct CheckArgs {
     /// Triton version to check against [default: that of the settings, else the installed one]
     #[arg(long, value_name = "VERSION")]
     triton_version: Option<Version>,
-    /// Ask the project's Triton about each kernel as well (family C); constants and decorators of the files run in the project's
-    /// Python
+    /// Also compile each kernel with the project's Triton (family C); constants and decorators of the files run in the
+    /// project's Python
     #[arg(long)]
     compile: bool,
     /// Device to compile for, such as `cuda:90` or `hip:gfx942` [default: that of the settings, else the GPU of this machine]
     #[arg(long, value_name = "DEVICE", requires = "compile")]
     target: Option<CompileTarget>,
-    /// Make the fixes that are certain, in place
+    /// Apply safe fixes in place
     #[arg(long)]
     fix: bool,
-    /// Name of what is read from standard input, for messages and to find its settings
+    /// File name for standard input, for messages and to find its settings
     #[arg(long, value_name = "PATH")]
     stdin_filename: Option<PathBuf>,
 }
@@ -188,7 +188,7 @@ fn findings(file: &files::InputFile, text: &str, run: &Run<'_>) -> (Source, Vec<
     let (source, module) = model(text, &file.path, run.workspace);
     let asked = run.compiler.map_or(Ok(()), |compiler| compiler.ask(run.project, (&source, &module, &file.path)));
     if let Err(why) = asked {
-        eprintln!("warning: {}: Triton cannot be asked: {why}", file.shown);
+        eprintln!("warning: {}: Triton cannot be used: {why}", file.shown);
     }
     if let (Some(_), Some((_, triton))) = (run.compiler, &run.project.python) {
         demotion::demote(&source, &module, &run.project.memory, *triton);

@@ -24,10 +24,10 @@ pub(super) struct DoctorArgs {
     /// Make one small call to the language model of the settings
     #[arg(long)]
     model: bool,
-    /// Agree, without being asked, to that call
+    /// Consent to that call without being asked
     #[arg(long, requires = "model")]
     send: bool,
-    /// Start `evaluator.command`, or ask `evaluator.pool`, of the settings and say what it leads to
+    /// Start `evaluator.command`, or connect to `evaluator.pool`, and show what it provides
     #[arg(long)]
     evaluator: bool,
 }

@@ -37,7 +37,7 @@ pub(super) struct InspectArgs {
     /// A Python with Triton (default: the project's)
     #[arg(long, value_name = "PATH")]
     python: Option<PathBuf>,
-    /// Print what Triton writes, as it is
+    /// Print Triton's output unchanged
     #[arg(long)]
     raw: bool,
 }
@@ -82,8 +82,7 @@ fn compiled(mut inspection: Inspection, python: PathBuf) -> Result<Listing, Insp
     let mut session = CompilerSession::new(python);
     // The session replaces the number.
     while let Some(request) = inspection.request(0) {
-        let answer =
-            session.answer(request).map_err(|why| InspectionError(format!("Triton cannot be asked: {why}")))?;
+        let answer = session.answer(request).map_err(|why| InspectionError(format!("Triton cannot be used: {why}")))?;
         let triton = match session.status() {
             ServiceStatus::Ready { triton } => triton.clone(),
             _ => String::new(),
@@ -92,7 +91,7 @@ fn compiled(mut inspection: Inspection, python: PathBuf) -> Result<Listing, Insp
             return found;
         }
     }
-    Err(InspectionError("there is nothing to ask".to_owned()))
+    Err(InspectionError("there is nothing to compile".to_owned()))
 }
 
 /// The named kernel, or the only one.

@@ -48,34 +48,34 @@ enum Action {
         #[arg(long, value_enum, default_value_t)]
         format: Format,
     },
-    /// Ask Triton about the kernels below some folders, and learn from all that it has refused so far
+    /// Compile the kernels below some folders with Triton, and learn from all failures so far
     Learn(learn::LearnArgs),
-    /// Try your own rules: whether their examples fail, and whether anything that they flag compiles
+    /// Test your own rules: their examples must fail, and nothing that they flag may compile
     Prove(prove::ProveArgs),
     /// Write your own rules as a memory file, to give to others
     Export {
-        /// The file; standard output when left out
+        /// The file [default: standard output]
         #[arg(long, value_name = "FILE")]
         out: Option<PathBuf>,
         /// The rules that are shipped, too
         #[arg(long)]
         all: bool,
     },
-    /// Take over rules from memory files, or from lines `sentence||count`: as candidates, which nothing shows until they are proven
+    /// Import rules from memory files, or from lines `sentence||count`, as candidates that are not shown until they are proven
     Import {
         /// The files
         #[arg(required = true, value_name = "FILE")]
         files: Vec<PathBuf>,
     },
-    /// Forget rules of your own; of those that are shipped, do not show their findings any more
+    /// Delete your own rules, or hide the findings of shipped ones
     Forget {
         /// Codes or names of rules
         #[arg(required_unless_present_any = ["all", "failures"], value_name = "RULE")]
         which: Vec<String>,
-        /// All of your own, and what stands against those that are shipped
+        /// All of your own rules, and all objections to shipped ones
         #[arg(long, conflicts_with = "which")]
         all: bool,
-        /// The kernels that were kept to learn from
+        /// The stored kernels that rules are learned from
         #[arg(long)]
         failures: bool,
         /// Show rules again that were forgotten or disproved here
@@ -211,14 +211,14 @@ fn forget(store: &mut Store, code: &str, undo: bool, out: &mut impl Write) -> an
     let is_own = store.own_rules()?.iter().any(|rule| rule.code == code);
     if undo {
         let was_there = store.drop_objection(code)?;
-        let what = if was_there { "nothing stands against it any more" } else { "nothing stood against it" };
+        let what = if was_there { "its objections are removed" } else { "it had no objections" };
         writeln!(out, "{code}: {what}")?;
     } else if is_own {
         store.forget_rule(code)?;
         writeln!(out, "forgot {code}")?;
     } else {
         store.mute(code, true)?;
-        writeln!(out, "{code} is shipped: its findings are not shown any more (`--undo` takes that back)")?;
+        writeln!(out, "{code} is shipped: its findings are hidden now (`--undo` shows them again)")?;
     }
     Ok(())
 }

@@ -31,14 +31,14 @@ pub(super) struct OptimizeArgs {
     /// The function whose kernels are optimized, such as `Model.forward`
     #[arg(long, value_name = "NAME", conflicts_with = "resume")]
     function: Option<String>,
-    /// Go on with a run that was stopped or died; `last` is the latest one
+    /// Resume a run that was stopped or crashed; `last` is the latest one
     #[arg(long, value_name = "RUN")]
     resume: Option<String>,
-    /// Measure the file against what it was when a run began; `last` is the latest one
+    /// Compare the speed of the file with its version at the start of a run; `last` is the latest one
     #[arg(long, value_name = "RUN", conflicts_with_all = ["resume", "kernel", "function", "apply"])]
     measure: Option<String>,
-    /// Rank candidates by a model of a GPU that is not here, such as `h200`; nothing is run (default: the setting
-    /// `evaluator.predict`)
+    /// Rank candidates by a performance model of a GPU that this machine does not have, such as `h200`; nothing is run
+    /// (default: the setting `evaluator.predict`)
     #[arg(long, value_name = "GPU", conflicts_with_all = ["measure", "apply"])]
     predict: Option<String>,
     /// How long to search, such as `60s` or `5m` (default: the setting `optimize.budget`)
@@ -50,7 +50,7 @@ pub(super) struct OptimizeArgs {
     /// Write the faster version to the file
     #[arg(long, group = "form")]
     apply: bool,
-    /// Agree, without being asked, to what would be sent to the language model of the settings
+    /// Consent to sending text to the language model of the settings, without being asked
     #[arg(long)]
     send: bool,
     /// Print the result as JSON

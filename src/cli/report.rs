@@ -16,7 +16,7 @@ pub(super) struct ReportArgs {
     /// The run, such as `softmax-3`; `last` is the latest one
     #[arg(default_value = "last")]
     run: String,
-    /// In which form
+    /// The format
     #[arg(long, value_enum, default_value_t, value_name = "FORM")]
     format: Format,
     /// Write it to a file
@@ -25,7 +25,7 @@ pub(super) struct ReportArgs {
     /// List the runs of this workspace, the latest first
     #[arg(long)]
     list: bool,
-    /// Delete what language models were asked and answered in the runs of this workspace
+    /// Delete the transcripts of language models of this workspace's runs
     #[arg(long, conflicts_with_all = ["list", "output"])]
     delete_transcripts: bool,
 }

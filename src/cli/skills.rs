@@ -17,7 +17,7 @@ pub(super) struct SkillsArgs {
     /// How to write the list
     #[arg(long, value_enum, default_value_t)]
     format: Format,
-    /// Forget what searches have learned
+    /// Delete the lessons of earlier searches
     #[arg(long)]
     forget: bool,
 }
@@ -26,7 +26,7 @@ pub(super) fn run(args: &SkillsArgs, out: &mut impl Write) -> anyhow::Result<Exi
     let mut store = Store::of_user(&state_folder())?;
     if args.forget {
         let count = store.forget_lessons()?;
-        writeln!(out, "forgot what was known of {count} kinds of changes")?;
+        writeln!(out, "deleted the lessons about {count} kinds of changes")?;
         return Ok(ExitCode::SUCCESS);
     }
     let lessons = store.lessons(None)?;

@@ -22,7 +22,7 @@ use super::interrupt::stopping;
 /// Arguments of `verify`.
 #[derive(Debug, clap::Args)]
 pub(super) struct VerifyArgs {
-    /// The file that is right by definition
+    /// The reference file, which is correct by definition
     original: PathBuf,
     /// The file to judge, or with --batch a folder of such files
     candidate: PathBuf,
@@ -32,16 +32,17 @@ pub(super) struct VerifyArgs {
     /// Judge every Python file of a folder, several at once
     #[arg(long)]
     batch: bool,
-    /// Measure so many times, each with a claim of its own
+    /// The number of measurements, each with its own verdict
     #[arg(long, value_name = "TIMES", default_value_t = 1)]
     repeat: usize,
-    /// Try the recorded call only, no other values, sizes or layouts
+    /// Only check the recorded call, without other values, sizes or layouts
     #[arg(long)]
     quick: bool,
-    /// So many candidates at once [default: the processor cores of the machine that judges, at most 16 for each GPU]
+    /// The number of candidates judged at once [default: the processor cores of the machine that judges, at most 16 for
+    /// each GPU]
     #[arg(long, value_name = "NUMBER")]
     jobs: Option<usize>,
-    /// Run nothing and ask a model of a GPU that is not here, such as `h200`
+    /// Run nothing and use a performance model of a GPU that this machine does not have, such as `h200`
     #[arg(long, value_name = "GPU")]
     predict: Option<String>,
     /// A Python with Triton (default: the project's)
@@ -208,7 +209,7 @@ fn judge_all(
 
 fn files(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
     if folder.is_file() {
-        bail!("{} is no folder: leave out --batch", folder.display());
+        bail!("{} is not a folder: remove --batch", folder.display());
     }
     let entries = std::fs::read_dir(folder).with_context(|| format!("{} cannot be read", folder.display()))?;
     let is_python = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "py");

@@ -28,9 +28,9 @@ enum Action {
         #[arg(long)]
         json: bool,
     },
-    /// Show everything that is known of recorded calls
+    /// Show all details of recorded calls
     Show {
-        /// Numbers of calls, or names of functions; all calls when left out
+        /// Numbers of calls, or names of functions [default: all calls]
         which: Vec<String>,
         /// Print them as JSON
         #[arg(long)]
@@ -176,7 +176,7 @@ fn describe(row: &StoredWorkload, out: &mut impl Write) -> anyhow::Result<()> {
     let gradients = if workload.gradients { ", with gradients" } else { "" };
     writeln!(out, "{} {entry} in {}: {calls}{gradients}", row.id, file.display())?;
     if workload.source == WorkloadSource::Launch {
-        writeln!(out, "  a launch by itself: no function that can be called again makes it")?;
+        writeln!(out, "  a launch on its own: no function that can be called again performs it")?;
     }
     if let Some(what) = workload.obstacle() {
         writeln!(out, "  cannot be run again: {what}")?;

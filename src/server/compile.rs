@@ -275,7 +275,7 @@ impl Owner {
     /// Tells the user once when the interpreter in use turns out to be unfit.
     fn tell_if_unfit(&mut self) {
         let Some((python, first)) = self.compiler.unfit() else { return };
-        let why = format!("{} cannot be asked ({first})", python.display());
+        let why = format!("Triton cannot be used in {} ({first})", python.display());
         self.compiler.pause();
         self.compiler.refuse_inspections(&python, &first);
         self.compiler.clear();

@@ -118,7 +118,7 @@ impl CompilerQueue {
         self.inspections = left;
         let gone: Inspections = gone;
         for (_, inspecting) in gone {
-            inspecting.refuse(format!("{} cannot be asked ({reason})", python.display()));
+            inspecting.refuse(format!("Triton cannot be used in {} ({reason})", python.display()));
         }
     }
 

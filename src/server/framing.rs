@@ -40,7 +40,7 @@ impl<R> FrameReader<R> {
     fn advance(&mut self) -> bool {
         let (used, body) = match split(&self.pending) {
             Split::Incomplete => return false,
-            Split::Garbage(used) => (used, malformed("this is no header of a message")),
+            Split::Garbage(used) => (used, malformed("this is not a message header")),
             Split::Body { start, end } => {
                 let body = &self.pending[start..end];
                 (end, problem(body).map_or_else(|| body.to_vec(), |problem| malformed(&problem)))

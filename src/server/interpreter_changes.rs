@@ -65,7 +65,7 @@ impl Owner {
         let interpreter = self.interpreter(unit).ok_or_else(nobody)?;
         match self.compiler.unfit() {
             Some((unfit, why)) if unfit == interpreter.python => {
-                Err(refused(format!("{} cannot be asked ({why})", unfit.display())))
+                Err(refused(format!("Triton cannot be used in {} ({why})", unfit.display())))
             }
             _ => Ok(interpreter),
         }

@@ -120,7 +120,7 @@ fn answer(result: tower_lsp::jsonrpc::Result<Value>) -> Result<ProviderReply, Mo
         failed(error.message, is_lasting)
     })?;
     let Answered { text, finish, input, output } = serde_json::from_value(value)
-        .map_err(|error| failed(format!("what the editor answers to `{METHOD}` is no reply: {error}"), true))?;
+        .map_err(|error| failed(format!("the editor's answer to `{METHOD}` is not a valid reply: {error}"), true))?;
     let finish = match finish {
         Ending::Stop => Finish::Stop,
         Ending::Length => Finish::Length,

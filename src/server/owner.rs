@@ -159,7 +159,7 @@ impl Owner {
     fn crashed(&mut self, text: &str) {
         tracing::error!(text, "a part of the server crashed");
         if !std::mem::replace(&mut self.has_told_of_crash, true) {
-            let text = format!("Warpsmith met a bug ({text}) and goes on; its log has more.");
+            let text = format!("Warpsmith hit an internal error ({text}) and continues; see its log.");
             self.client.show(lsp::MessageType::Error, text);
         }
     }

@@ -215,16 +215,16 @@ fn a_learned_rule_is_dropped_if_triton_accepts_the_kernel() {
     let document = client.open("k.py", KERNEL);
     let found = client.published(&document);
     let actions_of_wrong = actions(&mut client, &document, &found);
-    let (name, about) = argument(&actions_of_wrong, "Not true here");
+    let (name, about) = argument(&actions_of_wrong, "This is wrong");
     command(&mut client, &name, &about);
     let said = client.notification("window/showMessage");
-    assert_eq!(said["message"], "Triton takes `k`: S501 is wrong, and is not shown any more");
+    assert_eq!(said["message"], "Triton accepts `k`: S501 is wrong and is no longer shown");
     assert_eq!(codes(&client.published(&document)), [""; 0]);
     let other = client.open("b.py", &KERNEL.replacen(TRUE, FALSE, 1));
     let found = client.published(&other);
     assert_eq!(codes(&found), ["S502"]);
     let actions_of_right = actions(&mut client, &other, &found);
-    let (name, about) = argument(&actions_of_right, "Not true here");
+    let (name, about) = argument(&actions_of_right, "This is wrong");
     for _ in 0..2 {
         command(&mut client, &name, &about);
         let said = client.notification("window/showMessage");

@@ -182,7 +182,7 @@ fn an_error_of_the_editors_model_is_reported_with_its_reason() {
     let question = client.server_message("warpsmith/model");
     client.reply(&question, json!({ "said": "well" }));
     let error = came(&asked).unwrap().unwrap_err().to_string();
-    assert!(error.contains("`warpsmith/model` is no reply: missing field `text`"), "{error}");
+    assert!(error.contains("`warpsmith/model` is not a valid reply: missing field `text`"), "{error}");
 }
 
 #[test]

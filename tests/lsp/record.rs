@@ -120,7 +120,7 @@ fn recording_is_offered_at_launches_in_files_that_run_themselves() {
     let arguments = json!([{ "uri": document.uri, "again": true }]);
     let params = json!({ "command": "warpsmith.record", "arguments": arguments });
     let (code, message) = client.request_error("workspace/executeCommand", params);
-    assert_eq!((code, message.as_str()), (-32803, "no command is known that recorded calls of this file"));
+    assert_eq!((code, message.as_str()), (-32803, "no earlier command has recorded calls of this file"));
     client.assert_silent();
 }
 
@@ -374,7 +374,7 @@ fn optimizing_runs_the_users_file_only_after_a_yes() {
         let message = message.as_str().unwrap();
         if runs {
             // On a busy machine the time may be over before the first candidate is judged.
-            let words = ["`scale_kernel` as written", "faster", "the time was up before a candidate was judged"];
+            let words = ["`scale_kernel` as written", "faster", "the budget was used up before a candidate was judged"];
             assert!(words.iter().any(|words| message.contains(words)), "{message}");
             client.stop_ignoring("textDocument/publishDiagnostics");
         } else {

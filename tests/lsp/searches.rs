@@ -99,7 +99,7 @@ fn a_search_that_was_stopped_goes_on() {
         assert!(std::time::Instant::now() < deadline);
         std::thread::sleep(std::time::Duration::from_millis(100));
     };
-    client.request("workspace/executeCommand", command(&actions, "Go on optimizing this kernel"));
+    client.request("workspace/executeCommand", command(&actions, "Resume optimizing this kernel"));
     client.notification("window/showMessage");
     let done = |at: usize| {
         let seen = seen.lock().unwrap();

@@ -164,7 +164,7 @@ fn a_model_that_repeats_itself_is_no_longer_asked() {
     let outcome = optimized(&project, &[]);
     let summary = outcome["summary"].as_str().unwrap();
     assert!(summary.contains("was asked 12 times"), "{summary}");
-    assert!(summary.contains("was not asked further: nothing came of its last 12 replies"), "{summary}");
+    assert!(summary.contains("was not asked further: its last 12 replies gave no new candidate"), "{summary}");
     // The skills continue, although the settings gave the whole share to models.
     assert_eq!(outcome["evaluated"], 8, "{summary}");
 }

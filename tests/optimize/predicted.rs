@@ -81,7 +81,7 @@ fn predicted_speedups_are_marked_as_such_without_a_gpu() {
     assert!(verdict["predicted"]["candidate"].as_f64() < verdict["predicted"]["original"].as_f64(), "{verdict}");
     assert_eq!((verdict["offer"].as_bool(), verdict["speedup"].is_null()), (Some(false), true));
     let unknown = project.command(&["optimize", "rows.py", "--predict", "mi300"]).output().unwrap();
-    assert!(text(&unknown.stderr).contains("no GPU is known as `mi300`; there are NVIDIA B200"));
+    assert!(text(&unknown.stderr).contains("there is no model of the GPU `mi300`; choose one of NVIDIA B200"));
     // But a candidate that does less than the original is detected.
     for (from, to, what) in [
         ("(n_rows,)", "(n_rows // 2,)", "it reads 16.777 MB of tensor 1 of the call, the original 33.554 MB"),

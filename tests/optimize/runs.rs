@@ -108,7 +108,7 @@ fn a_run_that_was_killed_goes_on_where_it_was() {
 
     // The run is over; neither is a run resumed whose file has changed.
     let ran = project.run(&["optimize", "--resume", "scale_kernel-1"]);
-    assert!(text(&ran.stderr).contains("`scale_kernel-1` is over"), "{}", text(&ran.stderr));
+    assert!(text(&ran.stderr).contains("`scale_kernel-1` has ended"), "{}", text(&ran.stderr));
     let ran = project.run(&["optimize", "--resume", "other-1"]);
     assert!(text(&ran.stderr).contains("no run `other-1`; the latest is"), "{}", text(&ran.stderr));
 }

@@ -167,7 +167,7 @@ double_kernel[lambda meta: (triton.cdiv(50, meta['BLOCK']),)](x, out_ptr=out, n=
     assert_eq!(launch["kwargs"][1], json!(["n", {"int": 50}]));
     assert_eq!(launch["mutated"], json!([1]));
     let shown = text(&project.run(&["workloads", "show"]).stdout);
-    assert!(shown.contains("a launch by itself") && shown.contains("double_kernel[2]("), "{shown}");
+    assert!(shown.contains("a launch on its own") && shown.contains("double_kernel[2]("), "{shown}");
 }
 
 #[test]

@@ -60,7 +60,7 @@ fn a_kernel_is_judged_by_itself() {
             others.extend(crate::otherwise(report, expected, words));
             let notes = report.0["notes"].to_string();
             let is_own = name == "other_block";
-            assert_eq!(notes.contains("as its own comment says: scale_kernel(") && notes.contains("BLOCK=32"), is_own);
+            assert_eq!(notes.contains("comment describes: scale_kernel(") && notes.contains("BLOCK=32"), is_own);
             let was_called = report.checks().iter().any(|(name, passed)| name == "the recorded call" && *passed);
             assert_eq!(notes.contains("there is no torch"), was_called && !has_torch, "{name}: {notes}");
         }

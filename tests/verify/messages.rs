@@ -35,7 +35,7 @@ fn json_output_reports_undecided_candidates() {
         (&["original.py", "missing.py"][..], one("missing.py cannot be read")),
         (&["original.py", "candidates"][..], one("candidates is a folder: its files are judged with --batch")),
         (&["candidates", "original.py"][..], one("candidates is a folder: name a file")),
-        (&["original.py", "original.py", "--batch"][..], one("original.py is no folder: leave out --batch")),
+        (&["original.py", "original.py", "--batch"][..], one("original.py is not a folder: remove --batch")),
         (&["original.py", "empty", "--batch"][..], one("there is no Python file in")),
         (&["broken.py", "original.py"][..], broken.to_vec()),
         (&["misnamed.py", "candidates/same.py"][..], misnamed.to_vec()),
@@ -60,7 +60,7 @@ fn a_silent_evaluator_is_named_and_times_out() {
     let ran = project.verify(&["candidates/faster.py", "--json"]);
     let (report, err) = (told(&ran), text(&ran.stderr));
     assert!(since.elapsed() < Duration::from_secs(30), "{:?}", since.elapsed());
-    assert!(err.contains("waiting for `sleep 1000` (`evaluator.command`) to be ready, 7 s at the most"), "{err}");
+    assert!(err.contains("waiting for `sleep 1000` (`evaluator.command`) to be ready, for at most 7 s"), "{err}");
     let reason = report["reason"].as_str().unwrap();
     assert!(
         reason.contains("`sleep 1000`: it was not ready within 7 s") && reason.contains("evaluator.start"),

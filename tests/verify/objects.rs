@@ -81,7 +81,7 @@ const CANDIDATES: &[Expected] = &[
     ("lazy_get", "form", "with its own __getattribute__", (CUSTOM, "LATEclass Lazy(Object):\n        def __getattribute__(self, name):\n            fill()\n            return super().__getattribute__(name)\n    Lazy.__qualname__ = 'Object'\n    custom = Lazy(wide=late, count=1)")),
     ("lazy_dict", "form", "with its own __dict__", (CUSTOM, "LATEclass Lazy(Object):\n        __dict__ = property(lambda self: fill() or {'wide': wide, 'count': 1})\n    Lazy.__qualname__ = 'Object'\n    custom = Lazy.__new__(Lazy)\n    object.__setattr__(custom, 'wide', late)\n    object.__setattr__(custom, 'count', 1)")),
     ("lazy_field", "form", "with its own wide", (CUSTOM, "LATEclass Lazy(Object):\n        wide = property(lambda self: fill())\n    Lazy.__qualname__ = 'Object'\n    custom = Lazy(wide=wide, count=1)")),
-    ("lazy_name", "form", "no plain text", (CUSTOM, "LATEclass Name(str):\n        __hash__ = str.__hash__\n        def __eq__(self, other):\n            fill()\n            return str.__eq__(self, other)\n    custom = Object(**{'count': 1})\n    custom.__dict__[Name('wide')] = late")),
+    ("lazy_name", "form", "not plain strings", (CUSTOM, "LATEclass Name(str):\n        __hash__ = str.__hash__\n        def __eq__(self, other):\n            fill()\n            return str.__eq__(self, other)\n    custom = Object(**{'count': 1})\n    custom.__dict__[Name('wide')] = late")),
     ("lazy_slot", "form", "no Python code can see", (SLOTS, "class Hidden(Slots):\n        __slots__ = ('secret',)\n    Hidden.__qualname__ = 'Slots'\n    del Hidden.secret\n    slots = Hidden(wide + 0)")),
     ("lazy_wrap", "form", "with its own __torch_function__", (TAGGED, "LATEclass Lazy(Wrapped):\n        @classmethod\n        def __torch_function__(cls, *args):\n            fill()\n            return super().__torch_function__(*args)\n    Lazy.__qualname__ = 'Wrapped'\n    tagged = late.as_subclass(Lazy)")),
     ("lazy_equal", "unwritten", "result[0]['custom'].wide", (CUSTOM, "LATEclass Lazy(Object):\n        __eq__ = lambda self, other: fill()\n        __reduce__ = __array__ = __repr__ = lambda self, *all: fill()\n    Lazy.__qualname__ = 'Object'\n    custom = Lazy(wide=late, count=1)")),
@@ -97,7 +97,7 @@ fn objects_in_results_are_compared_completely() {
 fn results_with_unreadable_contents_are_undecided() {
     let unread = [
         ("random.Random(1)", "`Random`: it holds what no Python code can see"),
-        ("numpy.array([Object()])", "`ndarray`: its elements are no numbers"),
+        ("numpy.array([Object()])", "`ndarray`: torch has no type for its elements"),
         ("iter([out])", "`list_iterator`: it is of a class that is not written in Python"),
         ("{'deep': {Object(): 1}}", "result[1]['deep'] is a `dict`: not all of its keys can be read"),
     ];

@@ -181,7 +181,7 @@ fn module_weights_are_varied_like_inputs() {
     let expected = ["accepted", "accepted", "accepted", "accepted", "output", "output", "output"];
     assert_eq!(said, expected, "{evidence:?}");
     let is_own: Vec<bool> =
-        reports.iter().map(|report| report.0["notes"].to_string().contains("weights of its own")).collect();
+        reports.iter().map(|report| report.0["notes"].to_string().contains("weights differ")).collect();
     assert_eq!(is_own[..4], [false, false, false, true]);
     // The original accepts a tensor of stride 0 as well.
     let checks = reports[0].0["checks"].to_string();

@@ -75,7 +75,7 @@ class Types(unittest.TestCase):
         self.assertIn("2 values instead of 1", compare.compare(x, x + x)[0]["what"])
         self.assertIn("a NoneType instead of a torch.Tensor", compare.compare(x, [plain("NoneType", "None")])[0]["what"])
         moved = [leaf("result[1]", torch.zeros(2))]
-        self.assertIn("stands where", compare.compare(x, moved)[0]["what"])
+        self.assertIn("is where", compare.compare(x, moved)[0]["what"])
 
     def test_strides_that_lead_nowhere_are_none(self):
         for shape, one_way, other_way, is_same in [
@@ -129,7 +129,7 @@ class Types(unittest.TestCase):
         for function in (compare.compare, compare.changed):
             self.assertEqual(function(leaves(1, 2, 3), leaves(3, 1, 2)), [])
             (found,) = function(leaves(1, 2, 3), leaves(3, 4, 1))
-            self.assertEqual((found["path"], found["what"]), ("result[4]", "stands where the original has result[2]"))
+            self.assertEqual((found["path"], found["what"]), ("result[4]", "is where the original has result[2]"))
             other = leaves(3, 1, 2)
             other[1].data += 1
             self.assertEqual([wrong["path"] for wrong in function(leaves(1, 2, 3), other)], ["result[3]"])

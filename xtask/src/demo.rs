@@ -35,9 +35,9 @@ pub(crate) fn run(root: &Path) -> anyhow::Result<()> {
     show(warpsmith().args(["check", "examples/"]))?;
 
     if device.is_none() {
-        say("Optimizing is left out: it runs and measures kernels, and this machine has no CUDA device.");
+        say("Optimizing is skipped: it runs and measures kernels, and this machine has no CUDA device.");
         eprintln!(
-            "    On a machine with one, `cargo xtask demo` goes on with `warpsmith optimize examples/matmul.py`."
+            "    On a machine with one, `cargo xtask demo` continues with `warpsmith optimize examples/matmul.py`."
         );
         return Ok(());
     }

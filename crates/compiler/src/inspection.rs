@@ -88,7 +88,7 @@ impl Inspection {
             let all: Vec<_> = all.collect();
             return Err(InspectionError(format!("there is no {} for {device}, only {}", stage.name(), all.join(", "))));
         }
-        let unasked = |why| InspectionError(format!("`{name}` cannot be compiled by itself: {why}"));
+        let unasked = |why| InspectionError(format!("`{name}` cannot be compiled without the rest of its file: {why}"));
         let mut question = CompileQuestion::of(source, module, kernel, device).map_err(unasked)?;
         // Triton reports lines of the files that it gets, so these must be the original ones.
         question.extracted = question.extracted.iter().map(Extracted::in_place).collect();

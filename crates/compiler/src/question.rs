@@ -83,9 +83,9 @@ impl std::str::FromStr for CompileTarget {
             Self::parse(&format!("cuda:{arch}")).or_else(|| Self::parse(&format!("hip:{arch}")))
         });
         Self::parse(text).ok_or_else(|| match likely {
-            Some(device) => format!("`{text}` is no device; did you mean `{device}`?"),
+            Some(device) => format!("`{text}` is not a device; did you mean `{device}`?"),
             None => format!(
-                "`{text}` is no device: `cuda:90` is compute capability 9.0, `hip:gfx942` an architecture of AMD"
+                "`{text}` is not a device: write `cuda:90` for compute capability 9.0, or `hip:gfx942` for an AMD architecture"
             ),
         })
     }
@@ -291,7 +291,7 @@ impl PendingQuestion {
 
     fn heard(&mut self, answer: LoweringReply) -> Option<QuestionResult> {
         let Some(guess) = self.question.guesses.get(self.next) else {
-            return Some(QuestionResult::Unknown("there is nothing to ask".to_owned()));
+            return Some(QuestionResult::Unknown("there is nothing to compile".to_owned()));
         };
         let is_certain = guess.certainty != GuessOrigin::Guessed;
         self.next += 1;
@@ -413,9 +413,9 @@ mod tests {
             [("sm_90", "cuda:90"), ("cuda:9.0", "cuda:90"), ("GFX942", "hip:gfx942"), ("8.9", "cuda:89")]
         {
             let message = name.parse::<CompileTarget>().unwrap_err();
-            assert_eq!(message, format!("`{name}` is no device; did you mean `{likely}`?"));
+            assert_eq!(message, format!("`{name}` is not a device; did you mean `{likely}`?"));
         }
-        assert!("H100".parse::<CompileTarget>().unwrap_err().contains("`cuda:90` is compute capability 9.0"));
+        assert!("H100".parse::<CompileTarget>().unwrap_err().contains("`cuda:90` for compute capability 9.0"));
         let architecture = |device: Option<CompileTarget>| device.map(|device| device.architecture());
         assert_eq!(architecture(CompileTarget::of_capability((9, 0))).as_deref(), Some("sm_90"));
         assert_eq!(architecture(CompileTarget::of_capability((12, 0))).as_deref(), Some("sm_120"));

@@ -223,7 +223,7 @@ impl Service {
             self.pauses = true;
             return ServiceEvent::Pause(PAUSE * 2_u32.pow(self.ended - 1));
         }
-        let why = format!("the process that asks Triton ended {TRIES} times in a row");
+        let why = format!("the compiler process ended {TRIES} times in a row");
         match asked {
             Some(request) if self.is_fit => {
                 let unable = Some(why);

@@ -1,4 +1,4 @@
-//! Settings: `warpsmith.toml`, `[tool.warpsmith]` in `pyproject.toml`, and what an editor sends.
+//! The settings: `warpsmith.toml`, `[tool.warpsmith]` in `pyproject.toml`, and the settings of the editor.
 //!
 //! The types below are the only definition. Checks, messages, `config/schema.json` and `config/default.toml` all come
 //! from the schema derived from them.
@@ -30,48 +30,49 @@ pub use validate::Check;
 /// The example of `evaluator.command` in the schema.
 const WORKER_COMMAND: &[&str] = &["ssh", "gpubox", "warpsmith", "worker"];
 
-/// Everything that can be set. Every key is optional; unknown keys are errors.
+/// All settings. Every key is optional; unknown keys are errors.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Settings {
-    /// Rules to run: codes, prefixes such as `L`, names, or `all`. Empty means all.
+    /// The rules to run: codes, prefixes such as `L`, names, or `all`. Empty means all rules.
     pub select: Vec<String>,
-    /// Rules not to run: codes, prefixes or names.
+    /// The rules not to run: codes, prefixes or names.
     pub ignore: Vec<String>,
-    /// Files and folders not to check, as patterns of `.gitignore`, relative to the settings file.
+    /// The files and folders not to check, as `.gitignore` patterns relative to the settings file.
     pub exclude: Vec<String>,
     /// The Triton version to check against, such as `3.6.0`. Default: the one installed in the project's environment.
     #[schemars(example = &"3.6.0")]
     pub triton_version: Option<String>,
-    /// The Python interpreter of the project. Default: the first that has Triton of what is
-    /// chosen in the editor, `VIRTUAL_ENV`, `.venv` or `venv`, conda, the environments of uv, Poetry and PDM, and `PATH`.
+    /// The Python interpreter of the project. Default: the first one with Triton among the interpreter chosen in the
+    /// editor, `VIRTUAL_ENV`, `.venv` or `venv`, conda, the environments of uv, Poetry and PDM, and `PATH`.
     #[schemars(example = &".venv/bin/python")]
     pub python: Option<PathBuf>,
-    /// What the editor shows between the text.
+    /// The hints that the editor shows within the text.
     pub inlay_hints: InlayHintSettings,
-    /// What the editor shows above kernels.
+    /// The information that the editor shows above kernels.
     pub code_lens: CodeLensSettings,
-    /// Whether and when Triton itself is asked about kernels.
+    /// The compilation of kernels with Triton in the background.
     pub compiler: CompilerSettings,
-    /// What is learned from kernels that Triton refuses.
+    /// The rules learned from kernels that Triton rejects.
     pub memory: MemorySettings,
-    /// What is kept of recorded calls.
+    /// The storage of recorded calls.
     pub workloads: WorkloadSettings,
-    /// How kernels are optimized.
+    /// The optimization of kernels.
     pub optimize: OptimizeSettings,
-    /// Where candidates are judged.
+    /// The place where candidates are judged.
     pub evaluator: EvaluatorSettings,
     /// The language model to use, if any.
     pub model: ModelSettings,
 }
 
-/// What the editor shows between the text.
+/// The hints that the editor shows within the text.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct InlayHintSettings {
-    /// Types of values, where they are assigned.
+    /// Whether the types of values are shown where the values are assigned.
     pub types: bool,
-    /// Values that the launches and configurations of the file give a kernel's constexpr parameters.
+    /// Whether the values are shown that the launches and configurations of the file give to the constexpr parameters
+    /// of a kernel.
     pub values: bool,
 }
 
@@ -81,12 +82,12 @@ impl Default for InlayHintSettings {
     }
 }
 
-/// What the editor shows above kernels.
+/// The information that the editor shows above kernels.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct CodeLensSettings {
-    /// Whether registers, spills, shared memory and occupancy are shown there, once a kernel was compiled for
-    /// `compiler.target`, and what the compiler makes of it can be opened.
+    /// Whether registers, spills, shared memory and occupancy are shown once a kernel has been compiled for
+    /// `compiler.target`, with links that open the output of the compiler.
     pub enabled: bool,
 }
 
@@ -96,24 +97,25 @@ impl Default for CodeLensSettings {
     }
 }
 
-/// Whether and when Triton itself is asked about kernels.
+/// The compilation of kernels with Triton in the background.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct CompilerSettings {
-    /// Whether Triton's front end is asked in the background, in the project's Python, while a kernel is edited. Constants and
-    /// decorators of the file run there; never in a workspace that is not trusted.
+    /// Whether Triton's front end compiles a kernel in the background, in the project's Python, while the kernel is
+    /// edited. This runs constants and decorators of the file; it never happens in a workspace that is not trusted.
     pub enabled: bool,
-    /// How long after the last keystroke, in milliseconds.
+    /// The time between the last keystroke and the compilation, in milliseconds.
     pub delay: u64,
-    /// How many processor cores the process that asks Triton may use, with all that it starts (on Linux); 0 means half of them.
+    /// The maximum number of processor cores for the compiler process and its child processes (on Linux); 0 means half
+    /// of the cores of the machine.
     pub cores: usize,
-    /// What kernels are compiled for: `cuda:` with a compute capability (`cuda:90` for 9.0), or `hip:` with an architecture
-    /// (`hip:gfx942`). Default: the GPU of this machine; without one, resources are not told.
+    /// The device that kernels are compiled for: `cuda:` with a compute capability (`cuda:90` for 9.0), or `hip:` with
+    /// an architecture (`hip:gfx942`). Default: the GPU of this machine; without a GPU, resources are not shown.
     #[schemars(example = &"cuda:90")]
     pub target: Option<String>,
-    /// Whether a file may be imported as it is, with everything that it does at its top level, when a kernel needs more of it
-    /// than can be cut out: constants that torch computes, decorators of your own. Such kernels are compiled when the file is
-    /// saved.
+    /// Whether a whole file may be imported, which runs all its top-level code, when a kernel needs parts of the file
+    /// that cannot be extracted, such as constants that torch computes or decorators of your own. Such kernels are
+    /// compiled when the file is saved.
     pub import_files: bool,
 }
 
@@ -123,14 +125,14 @@ impl Default for CompilerSettings {
     }
 }
 
-/// What is kept of recorded calls.
+/// The storage of recorded calls.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct WorkloadSettings {
-    /// Disk space for recorded calls, in MiB. The oldest recordings are removed first.
+    /// The maximum disk space for recorded calls, in MiB. The oldest recordings are removed first.
     #[schemars(range(min = 1))]
     pub max_size: u64,
-    /// How many calls with different shapes are kept of a function.
+    /// The maximum number of calls with different shapes that are kept for each function.
     #[schemars(range(min = 1))]
     pub max_shapes: usize,
 }
@@ -141,35 +143,39 @@ impl Default for WorkloadSettings {
     }
 }
 
-/// How kernels are optimized.
+/// The optimization of kernels.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct OptimizeSettings {
-    /// How long a search may take, in seconds.
+    /// The maximum duration of a search, in seconds.
     #[schemars(range(min = 1))]
     pub budget: f64,
-    /// How many candidates are judged at most; 0 means as many as there is time for.
+    /// The maximum number of candidates that a search judges; 0 means that only the time is limited.
     pub candidates: usize,
-    /// After so many candidates in a row that are no faster than the best a search ends; 0 means never. Those with the machine code of another one do not count.
+    /// The number of consecutive candidates without an improvement after which a search ends; 0 means never. Candidates
+    /// with the same machine code as another candidate do not count.
     pub patience: usize,
-    /// Whether a search waits while another program of yours computes on the GPU. That time does not count.
+    /// Whether a search waits while another program of yours uses the GPU. The waiting time does not count.
     pub pause: bool,
-    /// The share of the time in which a search may use the GPU, above 0; the rest is left to others. Measuring the best does not rest.
+    /// The maximum share of the time in which a search uses the GPU, above 0 and up to 1; other programs get the rest.
+    /// The final measurements of the best candidates are not interrupted.
     #[schemars(range(min = 0.01, max = 1))]
     pub share: f64,
-    /// How many candidates are compiled side by side; 0 means one per processor core, at most 16 for each GPU; with more than three on a machine 48 together, or 8 each.
+    /// The number of candidates that are compiled in parallel; 0 means one for each processor core, but at most 16 for
+    /// each GPU, and on a machine with more than three GPUs at most 48 in all or 8 for each GPU, whichever is more.
     pub parallel: usize,
-    /// Seed of the search; the same seed, measurements and lessons of earlier searches give the same search.
+    /// The random seed of the search; the same seed, measurements and lessons of earlier searches give the same search.
     pub seed: u64,
-    /// Whether candidates that an earlier search saw refused are left out, as long as nothing in the workspace and of the device and
-    /// its software has changed that their verdict depends on.
+    /// Whether candidates that were refused in an earlier search are skipped, as long as everything that their verdict
+    /// depends on (in the workspace, the device and its software) is unchanged.
     pub remember: bool,
-    /// Whether searches learn from each other which kinds of changes make kernels of a class faster (`warpsmith skills`), which
-    /// decides what is tried first.
+    /// Whether searches learn from earlier ones which kinds of changes make kernels of a class faster
+    /// (`warpsmith skills`). The lessons decide which changes are tried first.
     pub learn: bool,
-    /// Whether kernels may be built otherwise; else only their numbers are turned: tile sizes, launch options, configurations.
+    /// Whether kernels may be restructured; otherwise only their numbers are changed: tile sizes, launch options and
+    /// configurations.
     pub rewrites: bool,
-    /// How the tree of candidates grows.
+    /// The parameters of the search tree.
     pub search: SearchSettings,
 }
 
@@ -191,30 +197,33 @@ impl Default for OptimizeSettings {
     }
 }
 
-/// Where candidates are judged.
+/// The place where candidates are judged.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct EvaluatorSettings {
-    /// The command that starts `warpsmith worker` on another machine, such as `["ssh", "gpubox", "warpsmith", "worker"]`; empty
-    /// means the GPUs of this one.
+    /// The command that starts `warpsmith worker` on another machine, such as
+    /// `["ssh", "gpubox", "warpsmith", "worker"]`. Empty means the GPUs of this machine.
     #[schemars(example = WORKER_COMMAND)]
     pub command: Vec<String>,
-    /// A pool of GPUs: the address of a Ray cluster, such as `ray://gpubox:10001`, or `auto` for the cluster that this machine
-    /// belongs to. The project's Python needs `ray`, in the cluster's version. Empty: no pool.
+    /// The address of a pool of GPUs: a Ray cluster, such as `ray://gpubox:10001`, or `auto` for the cluster that this
+    /// machine belongs to. The project's Python needs `ray` in the version of the cluster. Empty means no pool.
     #[schemars(example = &"ray://gpubox:10001")]
     pub pool: String,
-    /// The GPU model of the pool to judge on, as Ray calls it, such as `H200`. Empty: the one that the pool has most of.
+    /// The GPU model of the pool to judge on, with Ray's name, such as `H200`. Empty means the most frequent model in
+    /// the pool.
     #[schemars(example = &"H200")]
     pub gpu: String,
-    /// Seconds within which what `command` starts, or the pool, must be ready. It imports torch; more where jobs wait in a queue (`srun`).
+    /// The maximum time until the worker that `command` starts, or the pool, is ready, in seconds. The worker imports
+    /// torch. Jobs that wait in a queue (`srun`) need more time.
     #[schemars(range(min = 1))]
     pub start: f64,
-    /// A GPU that is not here, such as `h200`: candidates are compiled for it and ranked by a model of it, instead of being run. Nothing
-    /// of that is measured or checked, and everything says *predicted*. Empty: candidates are measured.
+    /// The name of a GPU that this machine does not have, such as `h200`. Candidates are compiled for it and ranked by
+    /// a performance model, but not run: nothing is measured or checked, and all results are marked *predicted*. Empty
+    /// means that candidates are measured.
     #[schemars(example = &"h200")]
     pub predict: String,
-    /// What a candidate may take before it is refused. With `command`, the settings of the folder count in which `warpsmith worker`
-    /// is started there; with `pool`, these do.
+    /// The limits beyond which a candidate is refused. With `command`, the settings of the folder in which
+    /// `warpsmith worker` is started apply; with `pool`, these settings apply.
     pub limits: LimitSettings,
 }
 
@@ -233,29 +242,29 @@ impl EvaluatorSettings {
     }
 }
 
-/// What a candidate may take before it is refused.
+/// The limits beyond which a candidate is refused.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct LimitSettings {
-    /// Seconds to load its file; for originals as well.
+    /// The maximum time to load the file of a candidate, in seconds; also for originals.
     #[schemars(range(min = 1))]
     pub load: f64,
-    /// Seconds to compile what can be compiled before the first call.
+    /// The maximum time to compile all kernels that can be compiled before the first call, in seconds.
     #[schemars(range(min = 1))]
     pub compile: f64,
-    /// Seconds for one call, with what is compiled or tuned in it; for originals as well.
+    /// The maximum time for one call, including compilation and tuning during the call, in seconds; also for originals.
     #[schemars(range(min = 1))]
     pub call: f64,
-    /// Memory of the host beyond what torch and Triton take, in MiB; for originals as well.
+    /// The maximum host memory in addition to the memory of torch and Triton, in MiB; also for originals.
     #[schemars(range(min = 64))]
     pub memory: u64,
-    /// Memory of the device that torch may give it, in MiB; 0 means 60 % of what there is, or half more than the original
-    /// takes.
+    /// The maximum device memory that torch may allocate, in MiB; 0 means 60 % of the device's memory, or 1.5 times the
+    /// memory of the original if that is more.
     pub device_memory: u64,
-    /// Processes, of which the compiler of launching stubs takes a few; for originals as well.
+    /// The maximum number of processes; the compiler of launch stubs needs a few of them. Also for originals.
     #[schemars(range(min = 8))]
     pub processes: u64,
-    /// What it may print, or write to one file, in MiB; for originals as well.
+    /// The maximum size of the printed output, and of each written file, in MiB; also for originals.
     #[schemars(range(min = 1))]
     pub output: u64,
 }
@@ -273,13 +282,14 @@ pub fn time(seconds: f64) -> Duration {
     Duration::try_from_secs_f64(seconds).map_or(DAY, |time| time.min(DAY))
 }
 
-/// What is learned from kernels that Triton refuses.
+/// The rules learned from kernels that Triton rejects.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct MemorySettings {
     /// Whether learned rules (family S) are used.
     pub enabled: bool,
-    /// Whether kernels that Triton refuses or takes while you edit are kept on this machine, to learn from.
+    /// Whether kernels that Triton rejects or accepts while you edit are stored on this machine, so that rules can be
+    /// learned from them.
     pub learn: bool,
 }
 

@@ -1,37 +1,38 @@
-//! What can be set about a language model.
+//! The settings of the language model.
 
 use std::path::PathBuf;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-// Examples of the schema. The derive macro reads names of constants, but no lists, unless another crate turns a feature of `syn` on.
+// Examples in the schema. The derive macro accepts names of constants, but no lists, unless another crate enables a
+// feature of `syn`.
 const OTHER_MODELS: &[&str] = &["qwen3-coder:7b"];
 const TEMPERATURES: &[f64] = &[0.3, 1.0];
 const KEY_COMMAND: &[&str] = &["pass", "show", "openai"];
 
-/// Which protocol a model is spoken to in.
+/// The protocol of a model's provider.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Provider {
-    /// Chat completions, as OpenAI has them and most others offer them.
+    /// Chat completions, the protocol of OpenAI and most other providers.
     #[default]
     Openai,
-    /// The same at Azure, with deployments.
+    /// Chat completions of Azure, with deployments.
     Azure,
-    /// Anthropic's messages.
+    /// The messages protocol of Anthropic.
     Anthropic,
-    /// The models that the editor has.
+    /// The models of the editor.
     Editor,
     /// Replies from a file.
     Scripted,
 }
 
-/// How much of a file a model is shown.
+/// The part of a file that is sent to a model.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Sent {
-    /// The kernels that are optimized, and what of the file they and the function that launches them need.
+    /// The kernels that are optimized, the function that launches them, and the parts of the file that these need.
     #[default]
     Kernel,
     /// The whole file.
@@ -42,71 +43,79 @@ pub enum Sent {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct ModelSettings {
-    /// The protocol: `openai` (chat completions: OpenAI, vLLM, SGLang, Ollama, LM Studio, gateways), `azure`, `anthropic`,
-    /// `editor` for the models that the editor itself has, or `scripted` for replies from a file.
+    /// The protocol: `openai` (chat completions: OpenAI, vLLM, SGLang, Ollama, LM Studio, gateways), `azure`,
+    /// `anthropic`, `editor` for the models of the editor, or `scripted` for replies from a file.
     #[schemars(with = "String", extend("enum" = ["openai", "azure", "anthropic", "editor", "scripted"]))]
     pub provider: Provider,
-    /// The model, as its provider calls it; for Azure the deployment, for an editor the id or
-    /// the family (one that the editor chooses unless set).
+    /// The provider's name of the model; for Azure the name of the deployment, for `editor` the id or the family of the
+    /// model (by default, the editor chooses one).
     #[schemars(example = &"qwen3-coder:30b")]
     pub name: Option<String>,
-    /// Further models of the same provider, which are asked in turns with the first.
+    /// Further models of the same provider, which take turns with the first one.
     #[schemars(example = OTHER_MODELS)]
     pub also: Vec<String>,
-    /// What share of a search's candidates may come from models; the rest come from built-in skills. 0 means none, 1 all.
+    /// The maximum share of a search's candidates that come from models; the others come from built-in skills. 0 means
+    /// none, 1 means all.
     #[schemars(range(min = 0, max = 1))]
     pub share: f64,
-    /// What is sent of a file: `kernel` (the kernels, the function that launches them, and what of the file these need) or `file`.
+    /// The part of a file that is sent: `kernel` (the kernels, the function that launches them, and the parts of the
+    /// file that these need) or `file` (the whole file).
     #[schemars(with = "String", extend("enum" = ["kernel", "file"]))]
     pub send: Sent,
-    /// How much chance there is in replies, taken in turns; empty for the provider's own.
+    /// The sampling temperatures of requests, used in turn; empty means the provider's default.
     #[schemars(example = TEMPERATURES)]
     pub temperatures: Vec<f64>,
-    /// How many tokens a prompt may have, by estimate.
+    /// The maximum number of tokens in a prompt, as an estimate.
     #[schemars(range(min = 1000))]
     pub prompt_tokens: usize,
-    /// A folder with prompts of your own, `small.md`, `large.md`, `repair.md`, `system.md` or `write.md`, relative to the settings file.
+    /// A folder with your own prompts (`small.md`, `large.md`, `repair.md`, `system.md` or `write.md`), relative to the
+    /// settings file.
     #[schemars(example = &"prompts")]
     pub prompts: Option<PathBuf>,
-    /// How often a model is asked again when its reply cannot be used, with what is wrong with it.
+    /// The maximum number of further requests after a reply that cannot be used; each describes the defect of the
+    /// reply.
     #[schemars(range(max = 10))]
     pub corrections: u32,
-    /// How often a model may mend a candidate of its own that does not compile.
+    /// The maximum number of attempts of a model to repair one of its own candidates that does not compile.
     #[schemars(range(max = 10))]
     pub repairs: u32,
-    /// Whether all that models were asked and answered is kept beside the run in `.warpsmith/runs`.
+    /// Whether all requests to models and their replies are stored with the run in `.warpsmith/runs`.
     pub transcripts: bool,
-    /// Base address, such as `http://localhost:11434/v1`. Nothing is sent anywhere unless it is set, or the provider is `editor`.
+    /// The base address of the provider, such as `http://localhost:11434/v1`. Nothing is sent anywhere unless this is
+    /// set or the provider is `editor`.
     #[schemars(example = &"http://localhost:11434/v1")]
     pub base_url: Option<String>,
-    /// Name of the environment variable that holds the key.
+    /// The name of the environment variable that contains the API key.
     #[schemars(example = &"OPENAI_API_KEY")]
     pub api_key_env: Option<String>,
-    /// A command that prints the key, as a list of words; it is run without a shell. `api-key-env` counts first, where that is set.
+    /// A command that prints the API key, as a list of words; it is run without a shell. `api-key-env` takes precedence
+    /// if it is set.
     #[schemars(example = KEY_COMMAND)]
     pub key_command: Vec<String>,
-    /// The version of Azure's interface, or of Anthropic's. Default: `2024-10-21`, `2023-06-01`.
+    /// The version of the API of Azure or Anthropic. Default: `2024-10-21` for Azure, `2023-06-01` for Anthropic.
     #[schemars(example = &"2024-10-21")]
     pub api_version: Option<String>,
     /// The file with the replies of a `scripted` model, relative to the settings file.
     #[schemars(example = &"replies.toml")]
     pub script: Option<PathBuf>,
-    /// A file of certificates (PEM) of authorities that are trusted besides those of the system, relative to the settings file.
+    /// A file (PEM) with the certificates of authorities that are trusted in addition to those of the system, relative
+    /// to the settings file.
     #[schemars(example = &"company-ca.pem")]
     pub ca_file: Option<PathBuf>,
-    /// How many tokens a reply may have at most, with what the model thinks before it.
+    /// The maximum number of tokens in a reply, including the model's reasoning.
     #[schemars(range(min = 16))]
     pub max_tokens: u64,
-    /// How often a request is sent again when the provider is overloaded or cannot be reached.
+    /// The maximum number of times that a request is repeated when the provider is overloaded or cannot be reached.
     #[schemars(range(max = 20))]
     pub retries: u32,
-    /// How long is waited.
+    /// The time limits of requests.
     pub timeouts: ModelTimeouts,
-    /// How much is asked at a time.
+    /// The rate limits of requests.
     pub limits: ModelLimits,
-    /// What the model costs.
+    /// The prices of the model, in dollars per million tokens.
     pub prices: ModelPrices,
-    /// What may be spent. Before a request its highest cost is set aside; one that does not fit is not sent.
+    /// The maximum amounts to spend. The highest possible cost of a request is reserved before it is sent; a request
+    /// that exceeds a budget is not sent.
     pub budget: ModelBudget,
 }
 
@@ -155,20 +164,21 @@ impl Default for ModelSettings {
     }
 }
 
-/// How long is waited.
+/// The time limits of requests.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct ModelTimeouts {
-    /// Seconds for a connection.
+    /// The maximum time to connect, in seconds.
     #[schemars(range(min = 0.1))]
     pub connect: f64,
-    /// Seconds until the first byte of a reply; a model that is loaded first, or that thinks, takes long.
+    /// The maximum time until the first byte of a reply, in seconds; a model that must be loaded first or that reasons
+    /// takes long.
     #[schemars(range(min = 0.1))]
     pub first: f64,
-    /// Seconds between two pieces of a reply.
+    /// The maximum time between two parts of a reply, in seconds.
     #[schemars(range(min = 0.1))]
     pub between: f64,
-    /// Seconds for the whole reply.
+    /// The maximum time for the whole reply, in seconds.
     #[schemars(range(min = 0.1))]
     pub whole: f64,
 }
@@ -179,16 +189,16 @@ impl Default for ModelTimeouts {
     }
 }
 
-/// How much is asked at a time.
+/// The rate limits of requests.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct ModelLimits {
-    /// Requests at once.
+    /// The maximum number of simultaneous requests.
     #[schemars(range(min = 1))]
     pub parallel: usize,
-    /// Requests a minute; 0 means any number.
+    /// The maximum number of requests per minute; 0 means no limit.
     pub requests_per_minute: u64,
-    /// Tokens a minute, of requests and replies together; 0 means any number.
+    /// The maximum number of tokens per minute, of requests and replies together; 0 means no limit.
     pub tokens_per_minute: u64,
 }
 
@@ -198,33 +208,34 @@ impl Default for ModelLimits {
     }
 }
 
-/// What the model costs, in dollars for a million tokens.
+/// The prices of the model, in dollars per million tokens.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct ModelPrices {
-    /// Of what is sent.
+    /// The price of the tokens that are sent.
     #[schemars(range(min = 0, max = 100_000))]
     pub input: f64,
-    /// Of what comes back.
+    /// The price of the tokens that are received.
     #[schemars(range(min = 0, max = 100_000))]
     pub output: f64,
-    /// Of what is sent and was kept by the provider from an earlier request; as `input` unless set.
+    /// The price of sent tokens that the provider has cached from an earlier request. Default: the price `input`.
     #[schemars(range(min = 0, max = 100_000), example = &0.5)]
     pub cached: Option<f64>,
 }
 
-/// What may be spent; 0 means any amount. Dollars count where `model.prices` are set.
+/// The maximum amounts to spend; 0 means no limit. The limits in dollars apply only if `model.prices` are set.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct ModelBudget {
-    /// Tokens in one run.
+    /// The maximum number of tokens in one run; 0 means no limit.
     pub run_tokens: u64,
-    /// Dollars in one run.
+    /// The maximum cost of one run, in dollars; 0 means no limit. It applies only if `model.prices` are set.
     #[schemars(range(min = 0, max = 1_000_000))]
     pub run_dollars: f64,
-    /// Tokens in a day (UTC), of all runs of this user together.
+    /// The maximum number of tokens in one day (UTC), for all runs of this user together; 0 means no limit.
     pub day_tokens: u64,
-    /// Dollars in a day (UTC), of all runs of this user together.
+    /// The maximum cost in one day (UTC), for all runs of this user together, in dollars; 0 means no limit. It applies
+    /// only if `model.prices` are set.
     #[schemars(range(min = 0, max = 1_000_000))]
     pub day_dollars: f64,
 }

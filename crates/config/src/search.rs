@@ -1,62 +1,67 @@
-//! The numbers of the search.
+//! The parameters of the search tree.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// How the tree of candidates grows. The defaults are those of AdaExplore's released configuration (arXiv 2604.16625),
-/// which does not polish.
+/// The parameters of the search tree. The defaults are those of AdaExplore's released configuration (arXiv 2604.16625),
+/// which has no polishing.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct SearchSettings {
-    /// How much what was seldom visited is preferred to what has shown itself good.
+    /// The weight of the preference for rarely visited candidates over candidates with high rewards.
     #[schemars(range(min = 0))]
     pub exploration: f64,
-    /// The same for making new candidates instead of going on below the best; times `exploration`.
+    /// The weight of the preference for a new candidate over a continuation from the best existing one; it is
+    /// multiplied by `exploration`.
     #[schemars(range(min = 0))]
     pub expansion: f64,
-    /// What a candidate is worth: 0 for the mean reward of it and what came of it, 1 for the greatest.
+    /// The value of a candidate, as a mixture: 0 means the mean reward of the candidate and its descendants, 1 means
+    /// their greatest reward.
     #[schemars(range(min = 0, max = 1))]
     pub greatest: f64,
-    /// So many small steps are made from one candidate; then large ones.
+    /// The maximum number of small steps from one candidate; further steps from it are large.
     pub small_steps: usize,
-    /// The probability of a step from the fastest so far, or from the fastest that is built in another way, however many it has
-    /// made: the rewards tell little of what sets apart candidates that are nearly as fast.
+    /// The probability of a polishing step: a step from the fastest candidate so far, or from the fastest candidate of
+    /// another structure that is nearly as fast, regardless of the number of steps already made from it. Rewards hardly
+    /// distinguish candidates that are nearly as fast.
     #[schemars(range(min = 0, max = 1))]
     pub polish: f64,
-    /// The probability that such a step is a large one, as long as there is a kind that was not made of anything like it.
+    /// The probability that a polishing step is large, as long as there is a kind of change that was not yet tried on a
+    /// similar candidate.
     #[schemars(range(min = 0, max = 1))]
     pub polish_large: f64,
-    /// The probability of a large step where a small one could be made.
+    /// The probability of a large step where a small step is also possible.
     #[schemars(range(min = 0, max = 1))]
     pub large: f64,
-    /// A small step sees so many of the last candidates of its branch.
+    /// The maximum number of the latest candidates of its branch that a small step takes into account.
     #[schemars(range(min = 1))]
     pub memory: usize,
-    /// A large step sees at most so many candidates, each the fastest of its structure.
+    /// The maximum number of base candidates of a large step, each of which is the fastest of its structure.
     #[schemars(range(min = 1))]
     pub pool: usize,
-    /// So many of them may come from other branches, where there is room.
+    /// The maximum number of base candidates from other branches, if the branch itself has fewer than `pool`.
     pub pool_extra: usize,
-    /// How many do is geometric: the probability of none more, each time.
+    /// The probability, after each base candidate from another branch, that no further one is taken.
     #[schemars(range(min = 0, max = 1))]
     pub pool_stop: f64,
-    /// The smaller, the more of them are the fastest ones.
+    /// The temperature of the choice of base candidates from other branches; a smaller value prefers faster ones.
     #[schemars(range(min = 0.01))]
     pub temperature: f64,
-    /// The reward of a candidate that compiles and is wrong; 0 is that of one that does not.
+    /// The reward of a candidate that compiles but has wrong results; the reward of one that does not compile is 0.
     pub reward_compiled: f64,
-    /// The reward of one that is right and has the least speedup that counts.
+    /// The reward of a correct candidate with the speedup `least-speedup` or less.
     pub reward_right: f64,
-    /// The reward of one that has the greatest speedup that counts.
+    /// The reward of a correct candidate with the speedup `most-speedup` or more.
     pub reward_most: f64,
-    /// The least speedup that counts.
+    /// The smallest speedup that the reward distinguishes.
     #[schemars(range(min = 0.01))]
     pub least_speedup: f64,
-    /// The greatest speedup that counts.
+    /// The greatest speedup that the reward distinguishes.
     #[schemars(range(min = 1))]
     pub most_speedup: f64,
-    /// So many candidates of the built-in skills are judged by one process, one after the other; 1 gives each a process of its own, as a candidate of a model
-    /// always has. What is offered is judged once more in a process of its own.
+    /// The maximum number of candidates of the built-in skills that one process judges, one after the other; 1 means a
+    /// separate process for each candidate, which candidates of language models always have. The offered candidate is
+    /// judged again in a separate process.
     #[schemars(range(min = 1))]
     pub series: usize,
 }

@@ -101,7 +101,7 @@ impl LinuxFeatures {
             missing.push("it can use the network and watch other processes (that takes seccomp filters)");
         }
         if !self.asks {
-            missing.push("its processes are counted only now and then (Linux 5.13 or newer asks at each start)");
+            missing.push("its processes are only counted periodically (Linux 5.13 or newer checks each start)");
         }
         missing.into_iter().map(str::to_owned).collect()
     }

@@ -48,7 +48,7 @@ pub fn version(target: TritonTarget) -> String {
     let version = target.table.version;
     match target.certainty {
         VersionCertainty::Known => format!("Triton {version}"),
-        _ => format!("Triton {version} (which version is installed is not known)"),
+        _ => format!("Triton {version} (the installed version is unknown)"),
     }
 }
 

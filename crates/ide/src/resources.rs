@@ -22,7 +22,7 @@ pub fn headline(resources: &Resources) -> String {
     let caveat = resources.caveat().map_or_else(String::new, |caveat| format!(" ({caveat})"));
     let device = &resources.device;
     match resources.rows.as_slice() {
-        [] => format!("{device}: nothing is known{caveat}"),
+        [] => format!("{device}: resources unknown{caveat}"),
         [row] => format!("{device}: {}{caveat}", resources.describe(row)),
         rows => format!("{device}: {}{caveat}", several(resources, rows)),
     }

@@ -87,7 +87,7 @@ fn about(kernel: &Kernel, param: &Param, is_launch: bool) -> Option<String> {
     let tuned = is_launch.then(|| super::complete::set_by(kernel, &param.name)).flatten();
     match (param.constexpr, tuned) {
         (_, Some(decorator)) => Some(format!("Set by `@triton.{decorator}`: not passed.")),
-        (true, None) => Some("Compile-time constant: each value compiles the kernel anew.".to_owned()),
+        (true, None) => Some("Compile-time constant: the kernel is compiled again for each value.".to_owned()),
         (false, None) => None,
     }
 }

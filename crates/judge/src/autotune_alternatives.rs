@@ -31,7 +31,7 @@ impl Case<'_> {
             timed += 1;
             if claims_less(&other, &measured) {
                 let what = format!(
-                    "timed against the original with {}, which its own autotuner may choose as well: it is faster with that",
+                    "timed against the original with {}, a faster configuration that the original's own autotuner may choose",
                     names(rival)
                 );
                 self.notes.push(what);

@@ -306,7 +306,7 @@ impl Case<'_> {
             format!("{tried} calls with other values, sizes and layouts agree with the original"),
         );
         if !skipped.is_empty() {
-            self.passed("passed over", skipped.join("; "));
+            self.passed("skipped", skipped.join("; "));
         }
         Ok(())
     }

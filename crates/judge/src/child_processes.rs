@@ -321,7 +321,7 @@ pub(super) fn how(gone: &RunnerGone) -> String {
         RunnerGone::Lost(why) => why.clone(),
         RunnerGone::Late(limit) => format!("no answer after {} s", limit.as_secs()),
         RunnerGone::Unwanted => "it was stopped".to_owned(),
-        RunnerGone::Garbage => "what came through its pipe is no answer".to_owned(),
+        RunnerGone::Garbage => "its pipe received data that is not a valid answer".to_owned(),
     }
 }
 

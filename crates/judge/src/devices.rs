@@ -89,7 +89,7 @@ fn guarded<T>(ask: impl FnOnce() -> T + UnwindSafe) -> Result<T, String> {
         return Err("no NVIDIA driver on this machine (libcuda was not found)".to_owned());
     }
     // cudarc panics when an old driver lacks a function.
-    catch_unwind(ask).map_err(|_| "the NVIDIA driver is too old to be asked for its devices: update it".to_owned())
+    catch_unwind(ask).map_err(|_| "the NVIDIA driver is too old to list its devices: update it".to_owned())
 }
 
 fn find() -> Devices {

@@ -248,7 +248,9 @@ impl Evaluator {
                 Some((bench, _)) => bench.profile(task, kernels, is_unwanted),
                 None => Err("there is no device".to_owned()),
             },
-            JudgeBackend::Remote(_) | JudgeBackend::Predicted(_) => Err("the device is not here".to_owned()),
+            JudgeBackend::Remote(_) | JudgeBackend::Predicted(_) => {
+                Err("this machine does not have the device".to_owned())
+            }
         }
     }
 

@@ -31,7 +31,7 @@ use super::verdict::{Check, Measured, Outcome, Reason, Verdict};
 const HOLLOW: &[&str] = &["Fake", "fake", "meta tensor", "no memory", "python storage"];
 
 /// The error for a model whose weights differ from the original's in name or shape.
-const OWN_WEIGHTS: &str = "the model has weights of its own";
+const OWN_WEIGHTS: &str = "the model's weights differ from the original's in name or shape";
 
 /// Whether the original fails because of the entry that is called or because of its arguments.
 fn is_of_call(why: &str, entry: &str) -> bool {
@@ -44,11 +44,11 @@ impl Bench {
     /// Judges a candidate. Blocks, and may be called from several threads at once.
     #[must_use]
     pub fn judge(&self, task: &Task) -> Verdict {
-        let mut all = Verdict::undecided("there is no call to judge it by");
+        let mut all = Verdict::undecided("there is no call to judge it with");
         all.notes = self
             .unfenced()
             .iter()
-            .map(|what| format!("the fence around candidates lacks something here: {what}"))
+            .map(|what| format!("the sandbox on this machine cannot fully restrict a candidate: {what}"))
             .collect();
         let [original, candidate] = [&task.original, &task.candidate].map(|file| std::fs::read_to_string(file).ok());
         if let (Some(original), Some(candidate)) = (&original, &candidate) {
@@ -317,7 +317,7 @@ impl Case<'_> {
     fn load(&mut self, task: &Task) -> Result<(), Stop> {
         let workload = self.workload(task);
         if workload != self.baseline.original.workload {
-            self.notes.push(format!("it is launched as its own comment says: {}", title(&workload)));
+            self.notes.push(format!("it is launched as its workload comment describes: {}", title(&workload)));
         }
         let (bench, original) = (self.bench, &self.baseline.original);
         // An original that cannot be loaded is no fault of the candidate.

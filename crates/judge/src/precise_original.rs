@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::original::Original;
 
 /// The reason for trials on which it is unknown whether original or candidate is wrong.
-pub(super) const NO_REFERENCE: &str = "there is no run at a higher precision that could tell how exact the original is";
+pub(super) const NO_REFERENCE: &str = "no run at a higher precision shows how exact the original is";
 
 /// A run of the original at a higher precision.
 #[derive(Clone, Copy)]

@@ -54,7 +54,7 @@ impl Baseline {
             return skip(bench, INEXACT);
         }
         if may_fail && ran.overrun.is_some() {
-            return skip(bench, "the original writes beside its arguments");
+            return skip(bench, "the original writes outside its arguments");
         }
         if trial.is_unheard_of() {
             if unwritten.iter().any(|path| first.is_none_or(|first| !first.unwritten.contains(path))) {

@@ -275,7 +275,7 @@ impl Remote {
             }
             if let Err(why) = self.mend() {
                 lock(&self.waiting).remove(&id);
-                return Verdict::undecided(format!("the link to the evaluator broke: {why}"));
+                return Verdict::undecided(format!("the connection to the evaluator was lost: {why}"));
             }
         }
     }
@@ -447,7 +447,7 @@ fn greeting(first: &First, way: &RemoteTarget, since: Instant, waiting: &dyn Fn(
             is_told = true;
             let most = limit.as_secs_f64();
             let (name, setting) = way.name();
-            tracing::warn!("waiting for {name} (`{setting}`) to be ready, {most} s at the most (`evaluator.start`)");
+            tracing::warn!("waiting for {name} (`{setting}`) to be ready, for at most {most} s (`evaluator.start`)");
         }
         match first.recv_timeout(Duration::from_millis(100)) {
             Ok(Ok(Say::Ready { protocol: PROTOCOL, hello })) => return Ok(hello),

@@ -200,7 +200,7 @@ impl<'a> Case<'a> {
         match (tool, found.into_iter().find(|(kind, _)| !original.contains(kind))) {
             (_, None) => self.passed(&tool.said(), "nothing that the original does not show as well"),
             (Tool::Memory, Some((_, report))) => {
-                let what = format!("compute-sanitizer: {report}; the original shows nothing of that kind");
+                let what = format!("compute-sanitizer: {report}; the original has no such error");
                 return Err(Stop::Refused(Reason::Overrun, what, None));
             }
             (Tool::Races, Some((_, report))) => self.note(format!(

@@ -11,10 +11,10 @@ const CLOCK: f64 = 0.05;
 pub(super) fn possible(timing: &Timing, milliseconds: &[f64], walls: &[f64], passed: f64) -> Result<(), String> {
     let calls = timing.calls.max(timing.inputs.len());
     if milliseconds.len() != calls || walls.len() != if timing.synced { calls } else { 0 } {
-        return Err(format!("it tells the times of {} calls of {calls}", milliseconds.len()));
+        return Err(format!("it reports the times of {} calls instead of {calls}", milliseconds.len()));
     }
     if milliseconds.iter().chain(walls).any(|time| !time.is_finite() || *time < 0.0) {
-        return Err("a time that it tells is none".to_owned());
+        return Err("a reported time is negative or not finite".to_owned());
     }
     let within = |sum: f64, most: f64| sum <= most * CLOCKS + CLOCK;
     for sum in [milliseconds.iter().sum::<f64>(), walls.iter().sum()] {

@@ -61,7 +61,7 @@ fn of_lines(text: &str, origin: &RuleOrigin) -> ImportedRules {
     for (number, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
         let sentence = count(line).and_then(|(text, count)| Some((sentence(text)?, count)));
         let Some((sentence, met)) = sentence else {
-            found.left_out.push(format!("line {} is no `You cannot …||count`", number + 1));
+            found.left_out.push(format!("line {} does not have the form `You cannot …||count`", number + 1));
             continue;
         };
         found.rules.push(LearnedRule {
@@ -119,7 +119,8 @@ mod tests {
                 ("pass-x-1-to-tl-load", "You cannot pass (x: 1) to tl.load.", 3)
             ]
         );
-        assert_eq!(left_out, ["line 4 is no `You cannot …||count`", "line 5 is no `You cannot …||count`"]);
+        let lines = [4, 5].map(|line| format!("line {line} does not have the form `You cannot …||count`"));
+        assert_eq!(left_out, lines);
         assert!(
             rules.iter().all(|rule| rule.state == RuleState::Candidate && rule.failures == 0 && check(rule).is_ok())
         );

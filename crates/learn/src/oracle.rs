@@ -59,7 +59,7 @@ impl OracleVerdict {
 #[derive(Debug, thiserror::Error)]
 pub enum OracleError {
     /// The interpreter has no usable Triton, or does not start.
-    #[error("{python} cannot be asked: {why}; name an interpreter that has Triton with --python")]
+    #[error("Triton cannot be used in {python}: {why}; name an interpreter that has Triton with --python")]
     Unfit {
         /// The path of the interpreter.
         python: PathBuf,

@@ -52,7 +52,7 @@ pub enum ModelError {
         limit: Duration,
     },
     /// The answer is not a reply of the expected protocol.
-    #[error("what came from the model's provider is no reply ({0}); are `model.provider` and `model.base-url` right?")]
+    #[error("the model's provider did not send a valid reply ({0}); are `model.provider` and `model.base-url` right?")]
     Garbage(String),
     /// The reply is longer than this many bytes.
     #[error("the model's reply is longer than {} MiB; it was not read further", .0 >> 20)]
@@ -104,7 +104,7 @@ impl fmt::Display for Overrun {
         let Self { setting, limit, spent, needed } = self;
         write!(
             f,
-            "`model.budget.{setting}` is used up: of {limit} {spent} are spent or set aside, and the next request may cost {needed}; raise it to go on"
+            "`model.budget.{setting}` is used up: {spent} of {limit} are spent or reserved, and the next request may cost {needed}; raise it to continue"
         )
     }
 }

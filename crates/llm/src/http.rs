@@ -68,7 +68,7 @@ impl Waits {
         let (stage, limit) = match setting {
             "connect" => ("could not be connected to", self.connect),
             "first" => ("did not begin to answer", self.first),
-            "between" => ("stopped in the middle of its reply and did not go on", self.between),
+            "between" => ("stopped in the middle of its reply", self.between),
             _ => ("did not come to an end", self.whole),
         };
         ModelError::Slow { stage, setting, limit }
@@ -190,7 +190,7 @@ impl Http {
         let error = error.without_url();
         let why = self.redacted(&plain(&cause(&error)));
         if error.is_builder() {
-            let message = format!("`model.base-url` is no address that can be called ({why})");
+            let message = format!("`model.base-url` is not a valid address ({why})");
             return Failure::lasting(ModelError::Settings(message));
         }
         if !error.is_connect() {
@@ -199,7 +199,7 @@ impl Http {
         let error = match why {
             _ if error.is_timeout() => self.waits.slow("connect"),
             why if why.contains("certificate") => {
-                let hint = "whoever signed it can be named in `model.ca-file`";
+                let hint = "set `model.ca-file` to a file with its authority's certificate";
                 return Failure::lasting(ModelError::Unreachable(format!("{why}; {hint}")));
             }
             why => ModelError::Unreachable(why),

@@ -136,7 +136,7 @@ impl Parser<'_> {
         };
         self.rest = self.rest[end..].trim_start();
         let grid = match operator {
-            _ if is_number => GridExpr::Number(word.parse().map_err(|_| format!("`{word}` is no number"))?),
+            _ if is_number => GridExpr::Number(word.parse().map_err(|_| format!("`{word}` is not a number"))?),
             None => GridExpr::Name(word),
             Some(operator) => {
                 let opened = self.take("(");

@@ -21,7 +21,7 @@ pub(super) static RULE: Rule = Rule {
         code: "M015",
         name: "descriptor-strides",
         severity: Severity::Warning,
-        summary: "a tensor descriptor with a stride that is no multiple of 16 bytes, or whose last is not 1",
+        summary: "a tensor descriptor with a stride that is not a multiple of 16 bytes, or whose last stride is not 1",
         since: "0.1.0",
         fixable: false,
         tags: &[],

@@ -19,7 +19,7 @@ pub(super) static RULE: Rule = Rule {
         code: "L007",
         name: "global-not-constexpr",
         severity: Severity::Error,
-        summary: "a global of the file that kernels cannot use, since it is no `tl.constexpr`",
+        summary: "a global of the file that kernels cannot use, since it is not a `tl.constexpr`",
         since: "0.1.0",
         fixable: true,
         tags: &[],

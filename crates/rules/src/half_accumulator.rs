@@ -145,7 +145,7 @@ fn report(context: &RuleContext<'_>, zeros: &Zeros<'_>, total: &Stmt) -> Diagnos
     );
     let line = context.line_of(total.span);
     Diagnostic::new(&RULE.declaration, zeros.dtype, message)
-        .with_related(total.span, format!("each round adds to it on line {line}"))
+        .with_related(total.span, format!("each iteration adds to it on line {line}"))
 }
 
 #[cfg(test)]

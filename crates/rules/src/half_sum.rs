@@ -34,7 +34,7 @@ fn check(context: &RuleContext<'_>, findings: &mut Findings<'_>) {
 
 fn report((sum, cast, half): (Span, Span, &'static str)) -> Diagnostic {
     let message = format!(
-        "this adds up in {half}, and rounds after each addition; sum what the cast is made of, and cast the result"
+        "this adds up in {half}, and rounds after each addition; sum the value before the cast, and cast the result"
     );
     Diagnostic::new(&RULE.declaration, sum, message).with_related(cast, format!("it becomes {half} here"))
 }

@@ -11,7 +11,7 @@ pub(super) static RULE: Rule = Rule {
         code: "N001",
         name: "implicit-tf32",
         severity: Severity::Hint,
-        summary: "a `tl.dot` of fp32 tiles that says nothing of its precision, and so is made in tf32",
+        summary: "a `tl.dot` of fp32 tiles without a precision, which is therefore computed in tf32",
         since: "0.1.0",
         fixable: false,
         tags: &[],

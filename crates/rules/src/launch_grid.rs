@@ -12,7 +12,7 @@ pub(super) static RULE: Rule = Rule {
         code: "H004",
         name: "launch-grid",
         severity: Severity::Warning,
-        summary: "a grid that is no tuple, is empty or zero, has too many dimensions or is too large",
+        summary: "a grid that is not a tuple, is empty or zero, has too many dimensions or is too large",
         since: "0.1.0",
         fixable: true,
         tags: &[],
@@ -103,7 +103,7 @@ fn dimensions<'a>(grid: &'a Expr, items: &'a [Expr], names: &HostNames<'a>) -> O
     items.iter().enumerate().find_map(|(at, item)| {
         let programs = names.integer(item)?;
         let message = match at {
-            _ if programs == 0 => "with no program along this dimension the launch does nothing, without a word".to_owned(),
+            _ if programs == 0 => "with no program along this dimension the launch silently does nothing".to_owned(),
             1 | 2 if programs > MOST => format!(
                 "{programs} programs along dimension {at}: CUDA takes {MOST} at most along the second and third, and the \
                  launch fails; put the largest first"

@@ -18,7 +18,7 @@ pub(super) static RULE: Rule = Rule {
         code: "H016",
         name: "loop-argument",
         severity: Severity::Hint,
-        summary: "the variable of a loop passed to a kernel, which is compiled or tuned anew for its values",
+        summary: "the variable of a loop passed to a kernel, which is compiled or tuned again for each of its values",
         since: "0.1.0",
         fixable: true,
         tags: &[],
@@ -163,14 +163,14 @@ fn look<'a>(
     });
     if is_key {
         let message = format!(
-            "`{name}` is in the `key` of the tuner: all configurations of `{of}` are timed anew in each round of the loop"
+            "`{name}` is in the `key` of the tuner: all configurations of `{of}` are timed again in each iteration of the loop"
         );
         return Some(Diagnostic::new(&RULE.declaration, argument.span, message));
     }
     if param.constexpr {
         let is_number = is_arithmetic_only(context.module, kernel, name) && !divides(kernel, name);
         let message = format!(
-            "`{of}` is compiled anew in each round of the loop: `{name}` is `tl.constexpr`, and the kernel uses it for arithmetic and masks \
+            "`{of}` is compiled again in each iteration of the loop: `{name}` is `tl.constexpr`, and the kernel uses it for arithmetic and masks \
              only, where a run-time value does as well"
         );
         return (is_number && values.len() >= FEW).then(|| Diagnostic::new(&RULE.declaration, argument.span, message));
@@ -190,7 +190,7 @@ fn look<'a>(
         return None;
     }
     let message = format!(
-        "`{name}` counts the rounds of the loop, and `{of}` is compiled anew for {} and {last}; name it in `do_not_specialize`",
+        "`{name}` counts the iterations of the loop, and `{of}` is compiled again for {} and {last}; name it in `do_not_specialize`",
         rest.join(", ")
     );
     let found = Diagnostic::new(&RULE.declaration, argument.span, message);
@@ -285,7 +285,7 @@ mod tests {
         let messages = found(PLAIN, "o + i", "i in range(m)", LAUNCH);
         assert!(messages.len() == 1 && messages[0].contains("1, multiples of 16 and other numbers"), "{messages:?}");
         let messages = found(PLAIN, "o + i", "i in range(2)", LAUNCH);
-        assert!(messages.len() == 1 && messages[0].contains("anew for 1 and multiples of 16"), "{messages:?}");
+        assert!(messages.len() == 1 && messages[0].contains("again for 1 and multiples of 16"), "{messages:?}");
         assert_eq!(count(PLAIN, "o + i", "i, y in enumerate(m)", "k[(1,)](x, i + 1, n)"), 1);
         assert_eq!(count(PLAIN, "o + i", "i in range(m, n)", "k[(1,)](x, i=i, n=n)"), 1);
         assert_eq!(count(CONSTANT, "o + i", "i in range(m)", LAUNCH), 1);

@@ -13,7 +13,7 @@ pub(super) static RULE: Rule = Rule {
         code: "L012",
         name: "loop-type-change",
         severity: Severity::Error,
-        summary: "a name whose type or shape changes from one round of a loop to the next",
+        summary: "a name whose type or shape changes from one iteration of a loop to the next",
         since: "0.1.0",
         fixable: false,
         tags: &[],

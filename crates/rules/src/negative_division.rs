@@ -18,7 +18,7 @@ pub(super) static RULE: Rule = Rule {
         tags: &[],
         doc: r#"
 ## What it does
-Finds `//` and `%` of a run-time integer that is negative in the first program, in the first lane and the first round of the
+Finds `//` and `%` of a run-time integer that is negative in the first program, in the first lane and the first iteration of the
 loops around, where Python and Triton give different results.
 
 ## Why is this bad?

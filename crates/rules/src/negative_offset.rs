@@ -22,11 +22,11 @@ pub(super) static RULE: Rule = Rule {
         tags: &[],
         doc: r#"
 ## What it does
-Finds accesses whose offset from a parameter is negative in the first program, in the first lane and the first round of the
+Finds accesses whose offset from a parameter is negative in the first program, in the first lane and the first iteration of the
 loops around, and that no mask keeps from it.
 
 ## Why is this bad?
-The access reads or writes in front of the tensor: somebody else's memory, or none. `tl.where` does not help: both of its
+The access reads or writes in front of the tensor: memory that belongs to something else, or is not allocated. `tl.where` does not help: both of its
 sides are evaluated before it chooses.
 
 ## Bad

@@ -165,11 +165,7 @@ mod tests {
             "{messages:?}"
         );
         assert_eq!(count(HALF, RANGE, &product, ", num_stages=4"), 0);
-        assert_eq!(
-            count("x=*fp32 y=*fp32 z=*fp32", RANGE, &product, ""),
-            1,
-            "three stages, when nobody says otherwise"
-        );
+        assert_eq!(count("x=*fp32 y=*fp32 z=*fp32", RANGE, &product, ""), 1, "three stages, which is the default");
         assert_eq!(count(HALF, "tl.range(0, K, BK, num_stages=5)", &product, ""), 1);
         assert_eq!(
             count(

@@ -28,7 +28,7 @@ Finds stores whose address is the same in every program of a grid that has sever
 that each program loads for itself, or from what is at the address.
 
 ## Why is this bad?
-The programs run at the same time and in any order. Which of their values is left at the end is chance, and of a sum that is
+The programs run at the same time and in any order. Which of their values remains at the end is undefined, and of a sum that is
 loaded, increased and stored, parts are lost. `tl.atomic_add` adds without losing anything; or give each program a place
 of its own and add up in a second kernel.
 
@@ -73,7 +73,7 @@ def run(x, out, count):
 ```
 
 ## When it is silent
-When a branch or an early `return` stands before the store, when its mask depends on the program, when the address comes from
+When a branch or an early `return` precedes the store, when its mask depends on the program, when the address comes from
 memory or from a loop, and when every launch of the file starts one program only.
 
 ## Sources
@@ -101,7 +101,7 @@ fn check(context: &RuleContext<'_>, findings: &mut Findings<'_>) {
                     load,
                 )
             } else if let Some(load) = depends_on(kernel, facts, store) {
-                ("all programs store to this address, each a value of its own: which one is left is chance", load)
+                ("all programs store to this address, each with its own value: which one remains is undefined", load)
             } else {
                 continue;
             };

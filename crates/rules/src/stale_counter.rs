@@ -19,8 +19,8 @@ pub(super) static RULE: Rule = Rule {
 Finds places behind a `for` loop over `range` or `tl.range` that read the loop's variable.
 
 ## Why is this bad?
-In Python the variable keeps its last value. In a kernel it stands for a value that exists inside the loop only; behind it
-the compiler has a placeholder without a value, and may put anything there, without a word. Values that the body assigns
+In Python the variable keeps its last value. In a kernel it refers to a value that exists only inside the loop; after it
+the compiler has a placeholder without a value, and may silently put anything there. Values that the body assigns
 do survive.
 
 `tl.static_range` is unrolled: behind it the variable is a number.

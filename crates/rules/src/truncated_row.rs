@@ -27,7 +27,7 @@ Finds accesses along `tl.arange(0, BLOCK)`, masked with `< n` and neither moved 
 where the launch passes a number for `BLOCK` and a size of a tensor for `n`, and the host checks neither.
 
 ## Why is this bad?
-What is behind the first `BLOCK` elements of a row is never read, or never written, without a word: the result is wrong for
+Elements of a row after the first `BLOCK` are silently never read, or never written: the result is wrong for
 every longer row.
 
 ## Bad

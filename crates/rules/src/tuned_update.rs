@@ -13,7 +13,7 @@ pub(super) static RULE: Rule = Rule {
         code: "H002",
         name: "tuned-update",
         severity: Severity::Warning,
-        summary: "an autotuned kernel that updates a tensor which nobody restores between the runs",
+        summary: "an autotuned kernel that updates a tensor that is not restored between the runs",
         since: "0.1.0",
         fixable: true,
         tags: &[],
@@ -41,7 +41,7 @@ fn shadowed(tuner: &Tuner<'_>) -> Option<Diagnostic> {
             NameList::Listed(names) => Some((name, *names.first()?)),
             NameList::Absent | NameList::Unknown => None,
         })?;
-    let message = format!("`{name}` has no effect beside `pre_hook`, which replaces the hook that does it");
+    let message = format!("`{name}` has no effect together with `pre_hook`, which replaces the hook that would do it");
     Some(Diagnostic::new(&RULE.declaration, span, message).with_related(hook.span, "the hook"))
 }
 

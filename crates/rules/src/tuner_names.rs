@@ -40,7 +40,7 @@ fn check(context: &RuleContext<'_>, findings: &mut Findings<'_>) {
 
 fn unknown(kernel: &Kernel, argument: &str, name: &str, span: model::syntax::Span) -> Diagnostic {
     let effect = match argument {
-        "key" => "it is left out of the key, and from Triton 3.9 on an error",
+        "key" => "it is omitted from the key, and is an error from Triton 3.9 on",
         _ => "the launch fails with a `KeyError`, from Triton 3.9 on the import",
     };
     let message = format!("`{}` has no parameter `{name}`: in `{argument}` {effect}", kernel.name);
@@ -71,7 +71,7 @@ fn too_late(context: &RuleContext<'_>, kernel: &Kernel, tuner: &Tuner<'_>) -> Ve
             continue;
         }
         let message = format!(
-            "`{name}` is not known when the key is made: the heuristic below the tuner sets it later, so it is left out of the key"
+            "`{name}` is not set yet when the key is computed: the heuristic below the tuner sets it later, so it is omitted from the key"
         );
         let place = kernel.decorators[at].expr.span;
         found.push(Diagnostic::new(&RULE.declaration, *span, message).with_related(place, "the heuristic"));
@@ -92,7 +92,7 @@ fn too_early(kernel: &Kernel, tuner: &Tuner<'_>) -> Vec<Diagnostic> {
             };
             if subject == args && tuner.sets(name) && tuner.at_least > 0 {
                 let message = format!(
-                    "`{name}` is not set yet when this runs: decorators run from the top, and `@triton.autotune` stands \
+                    "`{name}` is not set yet when this runs: decorators run from the top, and `@triton.autotune` is \
                      below, so the launch fails with a `KeyError`"
                 );
                 let tuned = kernel.decorators[tuner.place].expr.span;

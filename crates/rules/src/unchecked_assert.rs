@@ -39,7 +39,7 @@ def gather(x, index, out, rows, BLOCK: tl.constexpr):
 ```
 
 ## Good
-Where a wrong index must not pass, the mask keeps it out; the assertion tells about it when it is turned on:
+Where a wrong index must not pass, the mask keeps it out; the assertion reports it when assertions are enabled:
 
 ```python
 import triton

@@ -26,7 +26,7 @@ size that the launch covers with `triton.cdiv(size, BLOCK)` programs.
 
 ## Why is this bad?
 `shape` alone checks nothing: without `boundary_check` the last block is read and written over the edge, unless the size is a
-multiple of the block. If it always is, an `assert` in the function that launches says so, and this is silent.
+multiple of the block. If it always is, state this with an `assert` in the launching function, which disables this finding.
 
 ## Bad
 ```python triton=3.6

@@ -94,7 +94,7 @@ def run(x, y, out):
 
 ## When it is silent
 When no other access at the same offset masks the number (the tensor may be larger than the others), when the host checks that a size is a multiple of a tile's, and when a branch, an
-early `return` or anything else that is not followed stands in between.
+early `return` or anything else that is not analysed is in between.
 
 ## Sources
 [triton#9026](https://github.com/triton-lang/triton/issues/9026),
@@ -138,7 +138,7 @@ fn look(
             }
         };
         let message = format!(
-            "without a mask this {} behind the end when `{size}` is no multiple of {block}; other accesses mask the same lanes with `< {size}`",
+            "without a mask this {} past the end when `{size}` is not a multiple of {block}; other accesses mask the same lanes with `< {size}`",
             verb(access)
         );
         Some(

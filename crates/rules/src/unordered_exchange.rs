@@ -25,7 +25,7 @@ Finds a `tl.store` of a tile and a later `tl.load` from the same tensor in the s
 lane, what another lane has stored, with no `tl.debug_barrier()`, reduction, or product between them.
 
 ## Why is this bad?
-A tile is spread over the threads of a program, and these run on their own. Nothing makes the store of one thread come before the
+A tile is spread over the threads of a program, and these run independently. Nothing makes the store of one thread come before the
 load of another: the load may see what was there before, now and then.
 
 ## Bad
@@ -70,7 +70,7 @@ def run(x, y):
 
 ## When it is silent
 When both go to the same addresses in the same lanes, when they may touch different parts of the tensor, and when they
-do not stand in the same loops.
+are not in the same loops.
 
 ## Fix
 Puts `tl.debug_barrier()` in front of the statement that loads.

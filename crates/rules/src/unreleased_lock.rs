@@ -24,7 +24,7 @@ Finds loops that wait for a lock (`while tl.atomic_cas(lock, 0, 1) == 1`, `while
 programs, in kernels that write nothing else there, launched with more than one program.
 
 ## Why is this bad?
-The first program takes the lock. All others wait for ever, and the launch never ends.
+The first program takes the lock. All others wait forever, and the launch never ends.
 
 ## Bad
 ```python
@@ -70,7 +70,7 @@ def run(x, y, lock):
 ```
 
 ## When it is silent
-When the loop stands in a branch or behind a `return`, when the address is not a parameter or a number behind it, when anything else in the kernel writes through the same
+When the loop is in a branch or after a `return`, when the address is not a parameter or a number behind it, when anything else in the kernel writes through the same
 pointer or gets it passed, and when a launch may have one program only. Whether as many programs as wait can run at the same
 time is not looked at.
 

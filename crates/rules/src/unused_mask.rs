@@ -24,7 +24,7 @@ Finds a name that is given a comparison of lane numbers, that nothing reads, in 
 atomic operation goes along the same lanes without a `mask`.
 
 ## Why is this bad?
-The mask was written because the last tile sticks out of the tensor. Without it the access reads or writes memory that
+The mask was written because the last tile extends past the tensor. Without it the access reads or writes memory that
 belongs to something else: wrong values, or an illegal memory access that is reported much later.
 
 ## Bad
@@ -71,7 +71,7 @@ When the mask compares other lanes than those of the access, or anything that is
 parameter known while compiling decides whether the mask is made at all.
 
 ## Fix
-Passes the mask to all accesses behind it that go along exactly its lanes and have none.
+Passes the mask to all later accesses that go along exactly its lanes and have none.
 
 ## Sources
 [flash-attention#2789](https://github.com/Dao-AILab/flash-attention/issues/2789),

@@ -12,7 +12,7 @@ pub(super) static RULE: Rule = Rule {
         code: "H009",
         name: "varying-constexpr",
         severity: Severity::Hint,
-        summary: "a kernel that is compiled anew for each size of a tensor without need",
+        summary: "a kernel that is compiled again for each size of a tensor without need",
         since: "0.1.0",
         fixable: false,
         tags: &[],
@@ -22,7 +22,7 @@ Finds parameters annotated `tl.constexpr` that get the number of elements or row
 and that the kernel uses for nothing but arithmetic and masks, where a run-time value does as well.
 
 ## Why is this bad?
-Triton compiles a kernel anew for each value of a compile-time parameter, from a tenth of a second to several seconds each
+Triton compiles a kernel again for each value of a compile-time parameter, from a tenth of a second to several seconds each
 time, and keeps every version. With sizes that change from call to call (batches, sequences, prompts) compiling takes longer
 than running.
 
@@ -94,7 +94,7 @@ fn check(context: &RuleContext<'_>, findings: &mut Findings<'_>) {
             let Some(tensor) = varies(&names, argument) else { continue };
             if is_arithmetic_only(module, kernel, &param.name) {
                 let message = format!(
-                    "`{}` is compiled anew for each size of `{tensor}`: `{}` is `tl.constexpr`, and the kernel uses it for \
+                    "`{}` is compiled again for each size of `{tensor}`: `{}` is `tl.constexpr`, and the kernel uses it for \
                      arithmetic and masks only, where a run-time value does as well",
                     kernel.name, param.name
                 );

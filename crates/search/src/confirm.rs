@@ -83,7 +83,7 @@ impl Answer {
     /// The reason why a candidate that was not refused is no offer, for the journal and the reports.
     fn reservation(&self) -> Option<String> {
         match self {
-            Self::Undecided(why) => Some(format!("whether it is right and faster cannot be told: {why}")),
+            Self::Undecided(why) => Some(format!("whether it is correct and faster cannot be determined: {why}")),
             Self::Objected(why) => Some(format!("not offered: {why}")),
             Self::Confirmed(_) | Self::Refused(..) => None,
         }
@@ -112,7 +112,7 @@ impl SearchRun<'_> {
             return Err(failed(why.clone()));
         }
         if self.is_late && self.evaluated + self.remembered == 0 {
-            return Err(failed("the time was up before a candidate was judged; raise `optimize.budget`"));
+            return Err(failed("the budget was used up before a candidate was judged; raise `optimize.budget`"));
         }
         let is_likely = |(id, speedup): &(CandidateId, f64)| *id != SearchState::FIRST && *speedup >= LEAST_SPEEDUP;
         let mut left: Vec<_> = simplest_first(search).into_iter().filter(is_likely).collect();
@@ -222,7 +222,7 @@ impl SearchRun<'_> {
             None => self.no_offer(search),
         };
         for (kernel, who) in &self.target.shared {
-            summary += &format!(" {who} uses `{kernel}`, too, which was not built otherwise for that.");
+            summary += &format!(" {who} uses `{kernel}`, too, so it was not restructured.");
         }
         summary += &self.of_models();
         SearchOutcome {
@@ -299,7 +299,8 @@ mod tests {
     fn undecided_and_held_back_candidates_have_a_reservation() {
         let undecided = Outcome::Undecided { why: "the GPU is gone".to_owned() };
         let said = |outcome, objection: &str| Answer::of(outcome, || Err(objection.to_owned())).reservation();
-        assert!(said(undecided, "it was not timed often enough").unwrap().ends_with("cannot be told: the GPU is gone"));
+        let reservation = said(undecided, "it was not timed often enough").unwrap();
+        assert!(reservation.ends_with("cannot be determined: the GPU is gone"), "{reservation}");
         assert_eq!(said(Outcome::Accepted, "its times moved").unwrap(), "not offered: its times moved");
         assert_eq!(Answer::of(Outcome::Accepted, || Ok(Speedup::default())).reservation(), None);
         assert_eq!(Answer::Refused(Reason::Output, "differs".to_owned()).reservation(), None);

@@ -99,7 +99,7 @@ mod tests {
         drop(journal);
         assert_eq!(state(), RunState::Stopped);
         journal = Journal::append(folder.path(), "k-1").unwrap();
-        assert!(Journal::append(folder.path(), "k-1").is_err_and(|error| error.to_string().contains("still going on")));
+        assert!(Journal::append(folder.path(), "k-1").is_err_and(|error| error.to_string().contains("still running")));
         let ended = RunEnded { seconds: 1.0, summary: "done".to_owned(), text: None, change: None, speedup: None };
         journal.write(&JournalEntry::Ended(ended));
         assert_eq!(state(), RunState::Over);

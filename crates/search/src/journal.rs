@@ -201,7 +201,7 @@ pub enum JournalError {
     #[error("{0} cannot be read: {1}")]
     Unreadable(PathBuf, io::Error),
     /// The run is in progress in another process.
-    #[error("`{0}` is still going on, in another process")]
+    #[error("`{0}` is still running, in another process")]
     Busy(String),
     /// The file was written by another release of Warpsmith.
     #[error("{0} was written by another release of Warpsmith")]

@@ -63,7 +63,7 @@ pub(super) fn select_kernels(module: &Module, request: &SearchRequest) -> Result
         }
     }
     if launched.is_empty() && !writes(request) {
-        let what = format!("{} launches no kernel of its own{}", request.file.display(), unread(request));
+        let what = format!("{} launches no kernel itself{}", request.file.display(), unread(request));
         return Err(failed(what));
     }
     Ok(launched)

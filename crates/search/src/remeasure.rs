@@ -28,7 +28,7 @@ pub(super) fn remeasure(
 ) -> Result<SearchOutcome, OptimizeError> {
     let evaluator = &request.settings.evaluator;
     if !evaluator.predict.is_empty() {
-        return Err(failed("measuring takes a GPU, and `evaluator.predict` asks for a model instead"));
+        return Err(failed("measuring needs a GPU, but `evaluator.predict` selects a performance model instead"));
     }
     can_judge(&judge::RemoteJudges::from(evaluator))
         .map_err(|reason| failed(format!("measuring needs a GPU: {reason}")))?;
@@ -37,7 +37,7 @@ pub(super) fn remeasure(
         return Err(failed("the run has no beginning"));
     };
     if normal_form(&begun.text) == normal_form(&request.text) {
-        return Err(failed(format!("the file is what it was when `{run}` began: there is nothing to compare")));
+        return Err(failed(format!("the file has not changed since `{run}` began: there is nothing to compare")));
     }
     // The calls are those of the text that the file is compared with.
     let before = SearchRequest { text: begun.text.clone(), subject: begun.subject, ..request.clone() };
@@ -87,7 +87,7 @@ pub(super) fn judge(bench: &Evaluator, task: &Task, observer: &dyn Observer) -> 
 
 fn summary(name: &str, run: &str, verdict: &Verdict, bench: &Evaluator) -> Result<String, OptimizeError> {
     match &verdict.outcome {
-        Outcome::Predicted => Err(failed("a model says nothing of what is measured")),
+        Outcome::Predicted => Err(failed("a performance model cannot measure")),
         Outcome::Accepted => Ok(match Speedup::credible(&verdict.measured, &bench.environment()) {
             Ok(speedup) => format!("`{name}` is {}, than before `{run}`.", speedup.label()),
             Err(why) => format!("`{name}` is not certainly faster than before `{run}`: {why}."),

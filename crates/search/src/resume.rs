@@ -58,7 +58,7 @@ impl EarlierPart {
         let (run, entries) = read(&request.workspace, run).map_err(|error| failed(error.to_string()))?;
         let Some(JournalEntry::Begun(first)) = entries.first() else { return Err(failed("the run has no beginning")) };
         if entries.iter().any(|entry| matches!(entry, JournalEntry::Ended(_))) {
-            return Err(failed(format!("`{run}` is over; `warpsmith report {run}` tells of it")));
+            return Err(failed(format!("`{run}` has ended; `warpsmith report {run}` shows its results")));
         }
         let file = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
         if file(&first.file) != file(&request.file) || normal_form(&first.text) != normal_form(&request.text) {
@@ -130,7 +130,7 @@ impl SearchRun<'_> {
     /// Restores what the earlier part of the run has found. Candidates that were being judged then are judged
     /// first.
     pub(super) fn restore(&mut self, earlier: EarlierPart, search: &mut SearchState<'_>) -> Result<(), OptimizeError> {
-        let other = || failed("the run cannot go on with this release of Warpsmith; begin a new one");
+        let other = || failed("the run cannot be resumed with this release of Warpsmith; start a new one");
         let mut open: HashSet<CandidateId> = HashSet::new();
         let mut made: Vec<CandidateMade> = Vec::new();
         for entry in earlier.entries {

@@ -231,7 +231,7 @@ impl SearchRun<'_> {
         let original = self.write("original", &self.request.text)?;
         let (request, target) = (self.request, Arc::clone(&self.target));
         let triton = self.bench.environment().triton.clone();
-        let mut search = search(request, &target, &triton).ok_or_else(|| failed("nothing can be turned any more"))?;
+        let mut search = search(request, &target, &triton).ok_or_else(|| failed("there is nothing to change"))?;
         // Predictions teach nothing.
         if request.settings.evaluator.predict.is_empty() {
             search.memory = SearchLessons::of(request, &target.kernels, &self.bench.environment().device);

@@ -110,7 +110,7 @@ impl Speedup {
     fn predicted(measured: &[Measured], gpu: &str, environment: &RuntimeVersions) -> Result<Self, String> {
         let ratio = rough(measured);
         if ratio < LEAST_PREDICTED {
-            return Err(format!("the model does not tell it from the original ({ratio:.2}×)"));
+            return Err(format!("the predicted difference from the original is too small ({ratio:.2}×)"));
         }
         let (before_ms, after_ms) = Measured::sum_of_times(measured);
         let call = |one: &Measured| {

@@ -23,7 +23,7 @@ impl Skill for Configuration {
     }
 
     fn about(&self) -> &'static str {
-        "All tile sizes and launch options drawn anew, around those of one of the best."
+        "All tile sizes and launch options sampled again, near those of one of the best candidates."
     }
 
     fn step(&self) -> StepSize {

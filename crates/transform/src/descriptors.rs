@@ -41,7 +41,7 @@ impl Skill for Descriptors {
     }
 
     fn about(&self) -> &'static str {
-        "Tensor descriptors for the tiles of a product, where pointers and masks say the same, or the sizes that tiles divide where there are no masks (Triton 3.3 and later). They ask for contiguous rows that begin at multiples of 16 bytes: the launch asks for that at each call, and the kernel does otherwise what it did before."
+        "Tensor descriptors for the tiles of a product, where pointers and masks say the same, or the sizes that tiles divide where there are no masks (Triton 3.3 and later). They ask for contiguous rows that begin at multiples of 16 bytes: the launch asks for that at each call, and otherwise the kernel keeps its former code."
     }
 
     fn step(&self) -> StepSize {

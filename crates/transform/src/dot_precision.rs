@@ -23,7 +23,7 @@ impl Skill for DotPrecision {
     }
 
     fn about(&self) -> &'static str {
-        "`input_precision=\"tf32x3\"` for products that ask for `ieee` (or `allow_tf32=False`): three products on tensor cores instead of one beside them, if results stay precise enough."
+        "`input_precision=\"tf32x3\"` for products that ask for `ieee` (or `allow_tf32=False`): three products on tensor cores instead of one without them, if results stay precise enough."
     }
 
     fn step(&self) -> StepSize {

@@ -31,7 +31,7 @@ impl Skill for WholeRounds {
     }
 
     fn about(&self) -> &'static str {
-        "The rounds of a loop that need no masks, in a loop of their own: tiles that are below the size, and, in causal attention, below the diagonal."
+        "The iterations of a loop that need no masks, in a separate loop: tiles that are below the size, and, in causal attention, below the diagonal."
     }
 
     fn step(&self) -> StepSize {
@@ -54,7 +54,7 @@ impl Skill for WholeRounds {
             if orelse.is_empty()
                 && let Some(edits) = split(subject, stmt, (target, iter, body))
             {
-                let changes = vec![Change::Structure(format!("whole rounds of loop {count} without masks"))];
+                let changes = vec![Change::Structure(format!("full iterations of loop {count} without masks"))];
                 turns.push(Proposal { kind: "whole_rounds".to_owned(), edits, changes });
             }
         });

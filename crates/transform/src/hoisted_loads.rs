@@ -27,7 +27,7 @@ impl Skill for HoistedLoads {
     }
 
     fn about(&self) -> &'static str {
-        "What all rounds of a loop load from the same place, such as weights beside rows, is loaded once before the loop. It takes registers in exchange."
+        "Values that all iterations of a loop load from the same address, such as weights, are loaded once before the loop, at the cost of registers."
     }
 
     fn step(&self) -> StepSize {

@@ -27,7 +27,7 @@ impl Skill for LongestFirst {
     }
 
     fn about(&self) -> &'static str {
-        "The programs that go through the most rounds of a loop first, so that the device waits for short ones at the end."
+        "The programs with the most loop iterations start first, so that the device waits for short ones at the end."
     }
 
     fn step(&self) -> StepSize {

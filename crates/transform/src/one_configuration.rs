@@ -25,7 +25,7 @@ impl Skill for OneConfiguration {
     }
 
     fn about(&self) -> &'static str {
-        "One configuration of an autotuner, whose numbers are then turned. What is offered has the others behind it, for calls of other sizes."
+        "One configuration of an autotuner, whose numbers are then changed. The offered candidate has the other configurations after it, for calls of other sizes."
     }
 
     fn step(&self) -> StepSize {

@@ -52,7 +52,7 @@ impl Skill for Persistent {
     }
 
     fn about(&self) -> &'static str {
-        "A loop over the programs, of which only some are launched for each multiprocessor: nothing is started anew for each of many small ones."
+        "A loop over the programs, of which only a few are launched for each multiprocessor: this saves the start of many small programs."
     }
 
     fn step(&self) -> StepSize {

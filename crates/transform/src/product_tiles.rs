@@ -73,7 +73,7 @@ impl Skill for ProductTiles {
     }
 
     fn about(&self) -> &'static str {
-        "Tile sizes, warps and stages of a product of matrices, all at once, from a list of those that go well together on tensor cores: 64×64 results for each warp, rounds of 128 bytes of each row, and as many of them on their way as fit."
+        "Tile sizes, warps and stages of a product of matrices, all at once, from a list of those that go well together on tensor cores: 64×64 results for each warp, iterations over 128 bytes of each row, and as many pipeline stages as fit."
     }
 
     fn step(&self) -> StepSize {

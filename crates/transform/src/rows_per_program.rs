@@ -18,7 +18,7 @@ const WAYS: [(RowSource, &str); 4] = [
     (RowSource::Programs(0), "several rows for each program"),
     (RowSource::Programs(1), "several rows of the second axis for each program"),
     (RowSource::Programs(2), "several rows of the third axis for each program"),
-    (RowSource::Rounds, "several rows for each round"),
+    (RowSource::Rounds, "several rows for each iteration"),
 ];
 
 /// Lets a kernel process tiles of rows where each program, or each iteration of a loop that advances by the number of

@@ -45,7 +45,7 @@ impl Skill for SplitLoop {
     }
 
     fn about(&self) -> &'static str {
-        "Parts of a loop that only gathers (a sum over rows, a product of few rows) in programs of their own: a second kernel puts the parts together and does what comes behind the loop, or, where an fp32 is stored as it is, the programs add to it atomically (then results of two runs may differ in their last bits)."
+        "Parts of a loop that only gathers (a sum over rows, a product of few rows) in programs of their own: a second kernel puts the parts together and does the work after the loop, or, where an fp32 is stored as it is, the programs add to it atomically (then results of two runs may differ in their last bits)."
     }
 
     fn step(&self) -> StepSize {

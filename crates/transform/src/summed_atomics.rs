@@ -42,7 +42,7 @@ impl Skill for SummedAtomics {
     }
 
     fn about(&self) -> &'static str {
-        "What each round of a loop adds to the same place in memory is added up in registers, and to the memory once; where each program has one row, the programs go over the rows first."
+        "Values that the iterations of a loop add to the same address are summed in registers and added to memory once; programs with one row each are first changed to loop over rows."
     }
 
     fn step(&self) -> StepSize {

@@ -17,7 +17,7 @@ impl Skill for TileSizes {
     }
 
     fn about(&self) -> &'static str {
-        "A tile size twice or half as large, or four times: any number that the kernel takes as a constant and that stands as a power of two. Where no mask cuts a tile off, a greater one is taken for sizes that it divides: `128 if n % 128 == 0 else 64`."
+        "A tile size twice or half as large, or four times: any number that the kernel takes as a constant and that is a power of two. Where no mask limits a tile, a larger one is used only for sizes that it divides: `128 if n % 128 == 0 else 64`."
     }
 
     fn step(&self) -> StepSize {

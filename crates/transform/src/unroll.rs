@@ -31,7 +31,7 @@ impl Skill for RoundsAtOnce {
     }
 
     fn about(&self) -> &'static str {
-        "Several rounds at once of a loop that adds row after row to a sum: more is on its way from the memory."
+        "Several iterations at once of a loop that sums rows: more loads are in flight."
     }
 
     fn step(&self) -> StepSize {
@@ -46,7 +46,7 @@ impl Skill for RoundsAtOnce {
         let turn = |rounds: i64| {
             let (edits, size) = subject.kernel.body.iter().find_map(|stmt| at_once(subject, stmt, rounds))?;
             let changes = vec![
-                Change::Structure("several rounds of the loop at once".to_owned()),
+                Change::Structure("several iterations of the loop at once".to_owned()),
                 Change::Number { name: size, from: 1, to: rounds },
             ];
             Some(Proposal { kind: "rounds_at_once".to_owned(), edits, changes })

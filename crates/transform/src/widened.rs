@@ -29,7 +29,7 @@ impl Skill for Widened {
     }
 
     fn about(&self) -> &'static str {
-        "8-bit integers that become floats, as quantized weights do, through `bfloat16` or by the bits of a `float16`: a conversion by itself is slow."
+        "8-bit integers that become floats, as quantized weights do, through `bfloat16` or by the bits of a `float16`: a direct conversion is slow."
     }
 
     fn step(&self) -> StepSize {

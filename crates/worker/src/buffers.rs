@@ -27,7 +27,7 @@ impl Buffers {
             Buffer::Device { handle, size } => {
                 let handle: [u8; 64] = handle.as_slice().try_into().map_err(failed)?;
                 if self.opened.iter().any(|(other, mapped)| *other != owner && mapped.handle == handle) {
-                    return Err(failed("a runner gives the memory of another for its own"));
+                    return Err(failed("a runner names memory of another process as its own"));
                 }
                 let known = self.opened.get(&owner).filter(|mapped| mapped.handle == handle && mapped.size == *size);
                 let address = match known {

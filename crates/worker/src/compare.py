@@ -256,7 +256,7 @@ def aligned(one, other):
     if missing is None or strange is None:
         # Different keys have the same text.
         return other, None
-    return None, difference(strange.path, f"stands where the original has {missing.path}", False)
+    return None, difference(strange.path, f"is where the original has {missing.path}", False)
 
 
 def joined_difference(one, other):
@@ -290,7 +290,7 @@ def layout(meta):
 
 def shape_difference(one, other):
     if one.path != other.path:
-        return difference(other.path, f"stands where the original has {one.path}", False)
+        return difference(other.path, f"is where the original has {one.path}", False)
     a, b = one.meta, other.meta
     if not {"plain", "container", "unread"}.isdisjoint((a[0], b[0])):
         # A container may be of another type if it can replace the original's.

@@ -143,7 +143,7 @@ fn grid_of<'py>(py: Python<'py>, grid: &[GridExpr], known: Option<&Bound<'py, Py
     let (grid, known) = (grid.to_vec(), known.unbind());
     let call = move |args: &Bound<'_, PyTuple>, _: Option<&Bound<'_, PyDict>>| -> PyResult<Py<PyTuple>> {
         let numbers = numbers(&grid, &[known.bind(args.py()).as_any(), &args.get_item(0)?]);
-        let numbers = numbers.ok_or_else(|| failed("the grid names what is no number among the arguments"))?;
+        let numbers = numbers.ok_or_else(|| failed("the grid uses an argument that is not a number"))?;
         Ok(PyTuple::new(args.py(), numbers)?.unbind())
     };
     Ok(PyCFunction::new_closure(py, None, None, call)?.into_any())

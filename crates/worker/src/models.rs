@@ -164,7 +164,7 @@ pub(super) fn load_as<'py>(py: Python<'py>, name: &str, file: &Path) -> PyResult
     let util = py.import("importlib.util")?;
     let spec = util.call_method1("spec_from_file_location", (name, file))?;
     if spec.is_none() {
-        return Err(PyModuleNotFoundError::new_err(format!("{} is no Python file", file.display())));
+        return Err(PyModuleNotFoundError::new_err(format!("{} is not a Python file", file.display())));
     }
     let module = util.call_method1("module_from_spec", (&spec,))?;
     let modules = py.import("sys")?.getattr("modules")?;

@@ -125,7 +125,7 @@ impl<'py> Exporter<'py> {
             PartValue::Array(value) => {
                 let read = self.reader.arrays().map(|arrays| arrays.read(&value, self.tail)).transpose()?.flatten();
                 let class = value.get_type().qualname()?.to_string();
-                let why = "its elements are no numbers that torch knows".to_owned();
+                let why = "torch has no type for its elements".to_owned();
                 read.map_or(Ok(LeafValue::Unread { class, why }), |array| {
                     self.array(array, &known.0.arguments, (size, copies))
                 })

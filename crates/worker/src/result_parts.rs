@@ -266,7 +266,7 @@ impl<'py> ResultReader<'py> {
         class: &ClassHierarchy<'py, '_>,
     ) -> PyResult<Result<Opened<'py>, Closed>> {
         if !class.has_plain_names()? {
-            return Ok(Err("its class has names that are no plain text"));
+            return Ok(Err("its class has attribute names that are not plain strings"));
         }
         if class.is_below(&self.tensor) {
             return self.tensor(value, class);
@@ -355,7 +355,7 @@ impl<'py> ResultReader<'py> {
         let own = class.own_readers(TENSOR_READERS, &known)?;
         let is_plain = !own.iter().any(|name| name == DISPATCH) && !class.hides_something()?;
         let (Some((as_subclass, quietly)), true) = (&self.as_subclass, is_plain) else {
-            return Ok(Err("its class does in its own way what operators of torch do"));
+            return Ok(Err("its class overrides operators of torch"));
         };
         let tensor = within(&[&quietly.call0()?], || as_subclass.call1((value, &self.tensor)))?;
         let Some(InstanceState { items, computed }) = class.instance(value)? else { return Ok(Err(NAMES)) };
@@ -381,7 +381,7 @@ impl<'py> ResultReader<'py> {
             return Ok(Err("it is of a class that is not written in Python"));
         }
         if class.module().split('.').next() == Some("triton") {
-            return Ok(Err("Triton makes it anew for each file"));
+            return Ok(Err("Triton creates it again for each file"));
         }
         if class.hides_something()? {
             return Ok(Err("it holds what no Python code can see"));
@@ -434,7 +434,7 @@ impl<'py> ResultReader<'py> {
     }
 }
 
-const NAMES: Closed = "its attributes have names that are no plain text";
+const NAMES: Closed = "it has attribute names that are not plain strings";
 
 fn with_own(title: &mut String, own: &[String]) {
     if !own.is_empty() {

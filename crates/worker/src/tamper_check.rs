@@ -165,7 +165,7 @@ impl<'py> TamperCheck<'py> {
             match asked.call0().and_then(|now| Ok(now.repr()?.to_string())) {
                 Ok(now) if now == *before => {}
                 Ok(now) => changed.push(format!("`{setting}` was set from {before} to {now}")),
-                Err(_) => changed.push(format!("`{setting}` cannot be asked any more")),
+                Err(_) => changed.push(format!("`{setting}` can no longer be read")),
             }
         }
         changed

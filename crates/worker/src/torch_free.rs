@@ -118,7 +118,7 @@ fn generator_of<'py>(
     py: Python<'py>,
 ) -> PyResult<Bound<'py, Generator>> {
     let name = view.device(py)?.getattr("type")?;
-    let found = generators.get_item(name)?.ok_or_else(|| failed("there is no chance for this device"))?;
+    let found = generators.get_item(name)?.ok_or_else(|| failed("there is no random generator for this device"))?;
     Ok(found.cast_into()?)
 }
 

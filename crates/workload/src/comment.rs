@@ -73,7 +73,7 @@ fn workload(file: &Path, text: &str, body: &str) -> Result<Workload, String> {
     let mut params = None;
     for pair in pairs(body)? {
         let Some((name, given)) = pair.split_once('=') else {
-            return Err(format!("`{pair}` is no `NAME=VALUE`"));
+            return Err(format!("`{pair}` does not have the form `NAME=VALUE`"));
         };
         let is_ours = OURS.contains(&name) && {
             let takes = |params: &Option<Vec<LaunchParam>>| params.iter().flatten().any(|param| param.name == name);
@@ -83,12 +83,12 @@ fn workload(file: &Path, text: &str, body: &str) -> Result<Workload, String> {
             "entry" if is_ours && !workload.entry.is_empty() => return Err("`entry` is given twice".to_owned()),
             "entry" if is_ours => given.clone_into(&mut workload.entry),
             "count" if is_ours => {
-                workload.count = given.parse().map_err(|_| format!("`count={given}` is no number of calls"))?;
+                workload.count = given.parse().map_err(|_| format!("`count={given}` is not a number of calls"))?;
             }
             "gradients" if is_ours => {
                 workload.gradients = boolean(given).ok_or("`gradients` is `True` or `False`")?;
             }
-            _ if !is_name(name) => return Err(format!("`{name}` is no name of a parameter")),
+            _ if !is_name(name) => return Err(format!("`{name}` is not a parameter name")),
             _ if workload.kwargs.iter().any(|(known, _)| known == name) => {
                 return Err(format!("`{name}` is given twice"));
             }
@@ -126,7 +126,7 @@ fn parameters_of(text: &str, entry: &str) -> Option<Vec<LaunchParam>> {
 
 /// `entry=f[4,cdiv(n,BLOCK)]`: the kernel `f` is launched with this grid.
 fn launch(workload: &mut Workload, kernel: String, grid: &str) -> Result<(), String> {
-    let inner = grid.strip_suffix(']').ok_or("nothing stands behind the grid of a launch")?;
+    let inner = grid.strip_suffix(']').ok_or("there must be nothing after the grid of a launch")?;
     let grid: Vec<String> = items(inner).into_iter().map(str::to_owned).collect();
     if !(1..=3).contains(&grid.len()) {
         return Err(format!("a grid has one to three numbers, not {}", grid.len()));
@@ -259,17 +259,17 @@ fn tensor(text: &str, tensors: &mut usize) -> Result<TensorSpec, String> {
     for dim in sizes.split(',').filter(|dim| !dim.is_empty()) {
         let (size, step) = dim.split_once(':').unwrap_or((dim, "1"));
         let number = |text: &str| text.parse().ok().filter(|&number: &i64| number >= 0);
-        shape.push(number(size).ok_or_else(|| format!("`{size}` is no size"))?);
-        steps.push(number(step).filter(|&step| step > 0).ok_or_else(|| format!("`{step}` is no step"))?);
+        shape.push(number(size).ok_or_else(|| format!("`{size}` is not a size"))?);
+        steps.push(number(step).filter(|&step| step > 0).ok_or_else(|| format!("`{step}` is not a step"))?);
     }
     // A size with step 2 is every second row of a tensor twice as long.
     let whole: Vec<i64> = shape.iter().zip(&steps).map(|(size, step)| size * step).collect();
     let stride = contiguous(&whole).iter().zip(&steps).map(|(stride, step)| stride * step).collect();
     let is_continuous = is_float(dtype) || dtype.starts_with("complex");
     let bound = match rest.strip_prefix('<') {
-        Some(bound) => Some(bound.parse::<i64>().map_err(|_| format!("`{bound}` is no bound"))?),
+        Some(bound) => Some(bound.parse::<i64>().map_err(|_| format!("`{bound}` is not a bound"))?),
         None if rest.is_empty() => None,
-        None => return Err(format!("`{rest}` behind the sizes; `<BOUND` or `@cpu` may stand there")),
+        None => return Err(format!("`{rest}` after the sizes; only `<BOUND` or `@cpu` is allowed there")),
     };
     let data = match bound {
         Some(_) if is_continuous => return Err("a bound is for integers".to_owned()),
@@ -386,7 +386,7 @@ mod tests {
             ("k[]", "not 0"),
             ("k[1,2,3,4]", "not 4"),
             ("k[n/2]", "`/2`"),
-            ("k[1]x", "behind the grid"),
+            ("k[1]x", "after the grid"),
             ("[1]", "missing"),
         ] {
             let error = call(entry).unwrap_err();
@@ -399,16 +399,16 @@ mod tests {
     fn errors_in_workload_comments_are_reported_with_their_line() {
         for (line, expected) in [
             ("x=f16[8]", "`entry=NAME` is missing"),
-            ("entry=f x", "`x` is no `NAME=VALUE`"),
+            ("entry=f x", "`x` does not have the form `NAME=VALUE`"),
             ("entry=f x=f12[8]", "neither a value"),
             ("entry=f x=f16[8", "has no end"),
-            ("entry=f x=f16[a]", "`a` is no size"),
-            ("entry=f x=f16[8:0]", "`0` is no step"),
+            ("entry=f x=f16[a]", "`a` is not a size"),
+            ("entry=f x=f16[8:0]", "`0` is not a step"),
             ("entry=f x=f16[8]<3", "a bound is for integers"),
-            ("entry=f x=i64[8]>3", "`>3` behind the sizes"),
+            ("entry=f x=i64[8]>3", "`>3` after the sizes"),
             ("entry=f count=many", "`count=many`"),
             ("entry=f x=1 x=2", "`x` is given twice"),
-            ("entry=f 2x=1", "no name"),
+            ("entry=f 2x=1", "not a parameter name"),
         ] {
             let error = read(&format!("# warpsmith: workload {line}")).unwrap_err();
             assert!(error.contains(expected) && error.starts_with("/f.py:2: "), "{line}: {error}");

@@ -76,7 +76,7 @@ impl Compiler {
             loop {
                 // The session replaces the number.
                 let Some(request) = trial.request(0) else {
-                    return Ok(QuestionResult::Unknown("there is nothing to ask".to_owned()));
+                    return Ok(QuestionResult::Unknown("there is nothing to compile".to_owned()));
                 };
                 if let Some(settled) = trial.handle_reply(session.answer(request)?) {
                     return Ok::<_, String>(settled);

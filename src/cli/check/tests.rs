@@ -73,7 +73,7 @@ fn text_shows_the_line_and_the_fix() {
             2 + Ü = tl.cidv(n, 4) + tl.cdiv(m, 4)
               |
 
-            Found 1 error and 1 hint in 1 of 2 files; --fix mends 2.
+            Found 1 error and 1 hint in 1 of 2 files; --fix fixes 2.
         "#]],
     );
 }
@@ -214,7 +214,7 @@ fn the_summary_counts() {
     let [mut first, second] = reports();
     assert_eq!(last(std::slice::from_ref(&second)), "Found nothing in 1 file.");
     first.fixed = 3;
-    assert_eq!(last(&[first, second]), "Made 3 fixes. Found 1 error and 1 hint in 1 of 2 files; --fix mends 2.");
+    assert_eq!(last(&[first, second]), "Made 3 fixes. Found 1 error and 1 hint in 1 of 2 files; --fix fixes 2.");
 }
 
 /// Every `a` is found and becomes `b`, every `b` becomes `c`.

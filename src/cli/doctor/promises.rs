@@ -43,10 +43,10 @@ fn checking(facts: &DoctorFacts) -> Promise {
         ("installed", true) => (format!("against Triton {}, as installed", target.table), Vec::new()),
         ("none", _) => ("against what any known Triton version has; none is installed here".to_owned(), vec![install]),
         ("installed", false) if facts.python.as_ref().is_some_and(|python| !python.release) => {
-            (format!("against Triton {}, only as far as it is sure: a snapshot is installed", target.table), Vec::new())
+            (format!("against Triton {}, only definite findings: a snapshot is installed", target.table), Vec::new())
         }
         _ => (
-            format!("only as far as it is sure: no table describes this Triton version (nearest: {})", target.table),
+            format!("only definite findings: no table describes this Triton version (nearest: {})", target.table),
             vec!["a newer Warpsmith may; or set `triton-version` to a release that is described".to_owned()],
         ),
     };
@@ -91,7 +91,7 @@ fn optimizing(facts: &DoctorFacts) -> Promise {
     let (state, detail) = match facts.devices.first() {
         Some(device) if remedies.is_empty() && simulated => (
             PromiseState::Works,
-            format!("{alone}on {}, a stand-in for tests: its times are simulated and mean nothing", device.name),
+            format!("{alone}on {}, a simulated device for tests: its times mean nothing", device.name),
         ),
         Some(device) if remedies.is_empty() => {
             (PromiseState::Works, format!("{alone}on {}; {}; {}", device.name, sanitizer(facts), profiler(facts)))
@@ -116,7 +116,7 @@ fn optimizing_elsewhere(facts: &DoctorFacts, found: &EvaluatorFacts) -> Promise 
         None => (
             PromiseState::Set,
             format!("through {name}"),
-            vec!["`warpsmith doctor --evaluator` starts it and asks what is there".to_owned()],
+            vec!["`warpsmith doctor --evaluator` starts it and shows its devices".to_owned()],
         ),
     };
     Promise { name: "Optimizing", state, detail, remedies }
@@ -134,7 +134,7 @@ fn profiler(facts: &DoctorFacts) -> String {
     let python = facts.python.as_ref().map(|python| python.executable.as_path());
     match judge::profiler(python) {
         Some(path) => format!("what bounds a kernel is counted by {}, where that is allowed", path.display()),
-        None => "what bounds a kernel is told by its time alone, without ncu on this machine".to_owned(),
+        None => "the bound of a kernel is estimated from its time alone, since ncu is not installed".to_owned(),
     }
 }
 
@@ -154,7 +154,7 @@ fn model(facts: &DoctorFacts) -> Promise {
         (Some(place), None) => (
             if unset_key.is_some() { PromiseState::Missing } else { PromiseState::Set },
             place,
-            vec!["`warpsmith doctor --model` asks whether it answers".to_owned()],
+            vec!["`warpsmith doctor --model` tests whether it answers".to_owned()],
         ),
     };
     let key = unset_key.map(|name| format!("the environment variable `{name}`, which should hold the key, is not set"));

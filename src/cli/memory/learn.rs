@@ -14,13 +14,13 @@ pub(super) struct LearnArgs {
     /// Files and folders
     #[arg(value_name = "PATH")]
     paths: Vec<PathBuf>,
-    /// The interpreter whose Triton is asked
+    /// The interpreter whose Triton is used
     #[arg(long, default_value = "python3", value_name = "PYTHON")]
     python: PathBuf,
-    /// What chance begins with when counter-examples are looked for
+    /// The random seed of the search for counter-examples
     #[arg(long, default_value_t = 1, value_name = "N")]
     seed: u64,
-    /// No further kind of failure is begun after so much time of learning: it has its turn the next time
+    /// The time after which no further kind of failure is started; the rest is left for the next run
     #[arg(long, default_value_t = 20, value_name = "SECONDS")]
     seconds: u64,
 }

@@ -17,7 +17,7 @@ pub(super) struct ProveArgs {
     /// Codes or names of rules; all of your own when left out
     #[arg(value_name = "RULE")]
     which: Vec<String>,
-    /// The interpreter whose Triton is asked
+    /// The interpreter whose Triton is used
     #[arg(long, default_value = "python3", value_name = "PYTHON")]
     python: PathBuf,
 }

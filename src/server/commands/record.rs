@@ -169,7 +169,7 @@ impl Owner {
         };
         let python = environment.python.clone();
         let (command, folder, shown) = if again {
-            let run = self.documents.run_of(&path).ok_or("no command is known that recorded calls of this file")?;
+            let run = self.documents.run_of(&path).ok_or("no earlier command has recorded calls of this file")?;
             (command(&run, &python), run.folder.clone(), shown(&run))
         } else {
             let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();

@@ -96,13 +96,13 @@ impl Owner {
 fn verdict(code: &str, kernel: &str, said: &FrontEndOutcome) -> String {
     match said {
         FrontEndOutcome::Accepted { .. } => {
-            format!("Triton takes `{kernel}`: {code} is wrong, and is not shown any more")
+            format!("Triton accepts `{kernel}`: {code} is wrong and is no longer shown")
         }
         FrontEndOutcome::Refused { message, .. } => {
             let first = message.lines().next().unwrap_or_default();
             format!("Triton refuses `{kernel}` ({first}), so {code} stays")
         }
-        FrontEndOutcome::Unknown(why) => format!("Triton cannot tell about `{kernel}` ({why}), so {code} stays"),
+        FrontEndOutcome::Unknown(why) => format!("Triton gives no verdict on `{kernel}` ({why}), so {code} is kept"),
     }
 }
 

@@ -130,7 +130,7 @@ impl ActionRequest<'_> {
         let kernel = span.and_then(|span| self.unit.module.kernel_at(span.start));
         let dispute = kernel.map(|kernel| {
             let argument = json!({ "uri": self.unit.uri, "kernel": kernel.name, "code": code });
-            action("Not true here: ask Triton".to_owned(), rule_memory::DISPUTE, argument)
+            action("This is wrong: check with Triton".to_owned(), rule_memory::DISPUTE, argument)
         });
         let of_rule = |title: String, command| action(title, command, json!({ "code": code }));
         let reproducer = of_rule(format!("Show what {code} was learned from"), rule_memory::REPRODUCER);
@@ -179,7 +179,7 @@ impl ActionRequest<'_> {
                     action(title, optimize::OPTIMIZE, argument)
                 };
                 let of_last = last.map(|past| match past.state {
-                    RunState::Stopped => with(format!("Go on optimizing {what}"), &[("run", json!(past.run))]),
+                    RunState::Stopped => with(format!("Resume optimizing {what}"), &[("run", json!(past.run))]),
                     RunState::Over | RunState::Running => with(
                         format!("Measure {what} against what it was before the last search"),
                         &[("run", json!(past.run)), ("measure", json!(true))],

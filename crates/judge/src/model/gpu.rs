@@ -74,7 +74,7 @@ impl Gpu {
         let found = is_meant.iter().find_map(|is_meant| Self::all().find(|gpu| is_meant(gpu)));
         found.filter(|_| !meant.is_empty()).ok_or_else(|| {
             let known: Vec<&str> = Self::all().map(|gpu| gpu.name).collect();
-            format!("no GPU is known as `{name}`; there are {}", known.join(", "))
+            format!("there is no model of the GPU `{name}`; choose one of {}", known.join(", "))
         })
     }
 }

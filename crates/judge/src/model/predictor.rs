@@ -57,7 +57,7 @@ impl Predictor {
 
     /// The predicted verdict on a candidate, compared with its original.
     pub(crate) fn judge(&self, task: &Task) -> Verdict {
-        let mut verdict = Verdict::undecided("there is no call to judge it by");
+        let mut verdict = Verdict::undecided("there is no call to judge it with");
         verdict.notes.push(NOTE.to_owned());
         for workload in &task.workloads {
             match self.of_call(task, workload) {

@@ -33,7 +33,7 @@ pub enum PromptError {
     },
     /// Not even the parts that cannot be left out fit.
     #[error(
-        "the prompt takes about {needed} tokens without anything that could be left out, and may take {budget}; allow more, or send less of the file (`model.send = \"kernel\"`)"
+        "the prompt needs about {needed} tokens even without its optional parts, and the limit is {budget}; raise the limit, or send less of the file (`model.send = \"kernel\"`)"
     )]
     TooLong {
         /// The number of tokens that they need.

@@ -128,7 +128,7 @@ fn the_least_relevant_parts_are_dropped_first() {
 #[test]
 fn a_kernel_that_does_not_fit_is_an_error() {
     let said = Templates::shipped().render(Operator::Small, &context(&[]), 1000).unwrap_err().to_string();
-    assert!(said.contains("and may take 1000") && said.contains("model.send"), "{said}");
+    assert!(said.contains("and the limit is 1000") && said.contains("model.send"), "{said}");
 }
 
 #[test]

@@ -30,7 +30,7 @@ pub enum ReplyError {
     Empty,
     /// The old text does not occur in the source.
     #[error(
-        "this text stands nowhere in the file:\n{old}\nThe nearest lines are, from line {line} on:\n{nearest}\nCopy the lines exactly, with their spaces"
+        "this text does not occur in the file:\n{old}\nThe nearest lines are, from line {line} on:\n{nearest}\nCopy the lines exactly, with their spaces"
     )]
     Nowhere {
         /// The old text.
@@ -42,7 +42,7 @@ pub enum ReplyError {
     },
     /// The old text occurs several times in the source.
     #[error(
-        "this text stands in the file several times, on the lines {}:\n{old}\nAdd lines before or after it, so that it stands there once", list(.lines)
+        "this text occurs several times in the file, on the lines {}:\n{old}\nAdd lines before or after it, so that it occurs only once", list(.lines)
     )]
     Several {
         /// The old text.

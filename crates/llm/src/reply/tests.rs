@@ -74,7 +74,7 @@ fn errors_describe_what_is_wrong_with_an_edit() {
     };
     says("I would use larger tiles.", &["no edit", "<<<<<<< OLD"]);
     says("```python\ny = 1\n```", &["no edit"]);
-    says(&edit("    y = i + 2\n    return y", "x"), &["nowhere", "from line 8 on", "    y = i + 1\n    return y"]);
+    says(&edit("    y = i + 2\n    return y", "x"), &["not occur", "from line 8 on", "    y = i + 1\n    return y"]);
     says(&edit("i = tl.arange(0, BLOCK)", "i = 1"), &["several times", "on the lines 5, 7"]);
     says(&edit("", "y = 1"), &["replaces nothing"]);
 }

@@ -40,14 +40,14 @@ impl fmt::Display for ObjectionKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Import => "imports what a kernel does not need",
-            Self::Dynamic => "runs text, or goes by names that nobody can follow",
+            Self::Dynamic => "executes text as code, or uses names that cannot be resolved",
             Self::Outside => "uses files, programs, the network or native code",
             Self::Address => "goes by addresses of tensors or objects",
             Self::Keeps => "keeps values from call to call",
             Self::Patch => "changes what belongs to others",
             Self::Environment => "reads or changes the environment",
             Self::Concurrency => "leaves work to threads, streams or hooks",
-            Self::Inspection => "looks at its own process",
+            Self::Inspection => "inspects its own process",
             Self::Precision => "names a narrower type or precision",
             Self::Fallback => "leaves work to torch",
         })

@@ -12,7 +12,7 @@ pub(super) fn look(source: &Source, names: &ImportedNames) -> Vec<ScreenHit> {
     let mut add =
         |at: usize, key: &str| found.push(ScreenHit { kind: ObjectionKind::Dynamic, at, key: key.to_owned() });
     if source.has_error() {
-        add(0, "what is no Python");
+        add(0, "text that is not valid Python");
     }
     if names.is_lost() {
         add(0, "one name for many things");

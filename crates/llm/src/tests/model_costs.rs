@@ -142,7 +142,7 @@ fn a_run_ends_before_its_budget_is_exceeded() {
     }
     let error = bench.ask().unwrap_err().to_string();
     let expected =
-        format!("the budget `model.budget.run-tokens` is used up: of {} tokens 300 tokens are spent", 200 + most);
+        format!("the budget `model.budget.run-tokens` is used up: 300 tokens of {} tokens are spent", 200 + most);
     assert!(error.starts_with(&expected) && error.contains(&format!("may cost {most} tokens")), "{error}");
     assert_eq!((server.received().len(), bench.account.spent().usage.tokens()), (3, 300));
     for dollars in [0.000_001, 1e-30] {

@@ -133,7 +133,7 @@ impl Resources {
             },
             (CompilationResult::Failed { stage, message }, None) => format!("stops at {stage}: {}", first(message)),
             (CompilationResult::Refused(message), None) => format!("does not compile: {}", first(message)),
-            (CompilationResult::Unknown(why), None) => format!("not known: {}", first(why)),
+            (CompilationResult::Unknown(why), None) => format!("unknown: {}", first(why)),
         }
     }
 

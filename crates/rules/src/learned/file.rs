@@ -20,7 +20,7 @@ const FORMAT: u32 = 1;
 #[derive(Debug, thiserror::Error)]
 pub enum MemoryError {
     /// The file is not a memory file.
-    #[error("it is no memory of warpsmith: {0}")]
+    #[error("it is not a skill memory of Warpsmith: {0}")]
     Syntax(String),
     /// A newer release of Warpsmith wrote the file.
     #[error("it was written by a newer warpsmith (format {found}, this one knows {FORMAT}); update warpsmith")]
@@ -350,7 +350,7 @@ mod tests {
         let text = write(&[rule("S002")], Patterns::Inside);
         assert!(inside(&text.replace("failures =", "failing =")).unwrap_err().to_string().contains("S002: "));
         assert!(inside(&text.replace("format = 1", "format = 2")).unwrap_err().to_string().contains("newer warpsmith"));
-        assert!(inside("<<<<<<< HEAD").unwrap_err().to_string().starts_with("it is no memory of warpsmith"));
+        assert!(inside("<<<<<<< HEAD").unwrap_err().to_string().starts_with("it is not a skill memory of Warpsmith"));
         let twice = write(&[rule("S002"), rule("S003")], Patterns::Inside);
         assert!(inside(&twice).unwrap_err().to_string().contains("is that of S002, too"));
     }

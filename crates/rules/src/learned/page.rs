@@ -25,7 +25,7 @@ impl LearnedRule {
         );
         let state = match self.state {
             RuleState::Candidate => "This is a candidate: it is not proven yet, and nothing shows it.".to_owned(),
-            RuleState::Demoted => "A kernel that it flags compiles, so it is not shown any more.".to_owned(),
+            RuleState::Demoted => "A kernel that it flags compiles, so its findings are no longer shown.".to_owned(),
             RuleState::Expired => "The Triton in use takes what it forbids, so it is not shown.".to_owned(),
             RuleState::Promoted if self.covered_by.is_empty() => String::new(),
             RuleState::Promoted => {

@@ -29,7 +29,7 @@ pub enum PatternError {
         message: String,
     },
     /// The pattern has no capture `@here`.
-    #[error("it needs a capture named `@here`, which says what to flag")]
+    #[error("it needs a capture named `@here`, which marks the node to flag")]
     NoPlace,
     /// The text contains no pattern.
     #[error("it holds no pattern")]

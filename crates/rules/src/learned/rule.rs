@@ -96,7 +96,9 @@ impl TryFrom<String> for RuleOrigin {
         let learned = || text.strip_prefix("learned from ").map(|from| Self::Learned(from.to_owned()));
         let imported = || text.strip_prefix("imported from ").map(|from| Self::Imported(from.to_owned()));
         seed.map(Self::Synthesised).or_else(learned).or_else(imported).ok_or_else(|| {
-            format!("`{text}` is no origin: `synthesised with seed N`, `learned from WHERE` or `imported from FILE`")
+            format!(
+                "`{text}` is not an origin: `synthesised with seed N`, `learned from WHERE` or `imported from FILE`"
+            )
         })
     }
 }

@@ -403,10 +403,10 @@ fn predicates_hold_where_that_is_certain() {
 fn errors_in_patterns_are_explained() {
     let error = |text: &str| Pattern::compile(text).unwrap_err().to_string();
     assert_eq!(error(""), "it holds no pattern");
-    assert_eq!(error("(call) @x"), "it needs a capture named `@here`, which says what to flag");
+    assert_eq!(error("(call) @x"), "it needs a capture named `@here`, which marks the node to flag");
     assert_eq!(
         error("(call) @here (break_statement) @heretic"),
-        "it needs a capture named `@here`, which says what to flag"
+        "it needs a capture named `@here`, which marks the node to flag"
     );
     assert!(
         error("(call)\n(nonsense) @here").starts_with("line 2: NodeType: "),
@@ -421,7 +421,7 @@ fn errors_in_patterns_are_explained() {
     assert_eq!(error("((call) @here (#rank? @here @here \"2\"))"), "`#rank?`: takes 1 captures, not 2");
     assert_eq!(error("((call) @here (#not-less? @here \"x\"))"), "`#not-less?`: takes one whole number");
     assert!(error("((call) @here (#kind? @here \"thing\"))").contains("does not know `thing`; there are pointer, "));
-    assert!(error("((call) @here (#dtype? @here \"thing\"))").contains("`thing` is no element type"));
+    assert!(error("((call) @here (#dtype? @here \"thing\"))").contains("`thing` is not an element type"));
     assert!(error("((call) @here (#set! a b))").contains("no properties"));
     assert!(Pattern::compile("((call) @here (#match? @here \"(\"))").is_err());
 }

@@ -68,7 +68,7 @@ def reach(address):
         socket.create_connection((host, port), REACH).close()
     except (OSError, ValueError) as error:
         raise Unfit(
-            f"nobody answers at {address} ({error}): is `ray start --head` running there, and is the port open from here?"
+            f"nothing answers at {address} ({error}): is `ray start --head` running there, and is the port open from here?"
         ) from None
     if why := objection(host, port, place.scheme == "ray"):
         raise Unfit(f"{address}: {why}")

@@ -219,7 +219,7 @@ class Host:
 
     def session(self, session):
         if session not in self.sessions:
-            raise Gone("the host does not know this client any more")
+            raise Gone("the host no longer knows this client")
         return self.sessions[session]
 
     async def abandon(self, session, unwanted):

@@ -167,7 +167,7 @@ class Hosts:
     def leave_out(self, seat, why):
         seat.state, seat.why = "unfit", why
         self.placement.note(seat)
-        print(f"pool: {seat.place['node']} is left out: {why}", file=sys.stderr, flush=True)
+        print(f"pool: {seat.place['node']} is not used: {why}", file=sys.stderr, flush=True)
 
     def send_program(self, seat):
         """Puts the program into the object store once; Ray copies it to each node once."""

@@ -90,7 +90,7 @@ pub enum StatusError {
     #[error("{0}")]
     Unfit(String),
     /// The client ended without an answer.
-    #[error("the process that asks the pool ended without an answer; what it printed may say why")]
+    #[error("the process that queries the pool ended without an answer; its output may show the reason")]
     Ended,
 }
 

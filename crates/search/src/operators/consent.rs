@@ -33,11 +33,11 @@ pub(super) fn consent(request: &SearchRequest, excerpt: &Excerpt, observer: &dyn
     }
     let key = key(request, model);
     let mut store = Store::of_user(&state_folder())
-        .map_err(|error| format!("what you have agreed to send to models is not known: {error}"))?;
+        .map_err(|error| format!("your consent to send text to models cannot be read: {error}"))?;
     match store.has_agreed(&key) {
         Ok(true) => return Ok(()),
         Ok(false) => {}
-        Err(error) => return Err(format!("what you have agreed to send to models is not known: {error}")),
+        Err(error) => return Err(format!("your consent to send text to models cannot be read: {error}")),
     }
     if !observer.may_send(&question(request, model)) {
         return Err("you did not want anything to be sent to the language model".to_owned());

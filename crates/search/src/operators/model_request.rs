@@ -142,7 +142,7 @@ impl CandidateRequest {
         match &reply.finish {
             Finish::Stop | Finish::Other(_) => {}
             Finish::Length => return Err("it was cut off at the greatest length of a reply; be shorter".to_owned()),
-            Finish::Refused => return Err("there is no answer in it".to_owned()),
+            Finish::Refused => return Err("the model or its provider refused to answer".to_owned()),
         }
         let made = self.made(&reply.text).map_err(|error| error.to_string())?;
         if let Some(name) = self.excerpt.clash(&self.text, &made) {
@@ -157,7 +157,7 @@ impl CandidateRequest {
         for (kernel, who) in &self.shared {
             let form = |text: &str| definition(text, kernel).map(normal_form);
             if form(&text) != form(&self.users) {
-                return Err(format!("`{kernel}` must stay as it is, since {who} uses it, too; write another kernel"));
+                return Err(format!("`{kernel}` must not change, since {who} uses it, too; write another kernel"));
             }
         }
         Ok(text)

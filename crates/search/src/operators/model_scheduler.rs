@@ -257,7 +257,7 @@ impl SearchRun<'_> {
         };
         asking.fruitless = if proposal.is_some() && refusing.is_empty() { 0 } else { asking.fruitless + replies };
         if asking.fruitless >= FRUITLESS && asking.over.is_none() {
-            asking.over = Some(format!("nothing came of its last {} replies", asking.fruitless));
+            asking.over = Some(format!("its last {} replies gave no new candidate", asking.fruitless));
         }
         let (seconds, id) = (self.seconds(), proposal.as_ref().map(|proposal| proposal.id));
         let operator = name(operator).to_owned();

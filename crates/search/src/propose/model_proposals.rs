@@ -77,6 +77,6 @@ fn extent(before: &str, after: &str) -> String {
         0 => "fewer lines".to_owned(),
         1 => "1 line".to_owned(),
         some if some <= FEW => format!("{some} lines"),
-        _ => "written anew".to_owned(),
+        _ => "rewritten".to_owned(),
     }
 }

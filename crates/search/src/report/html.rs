@@ -63,7 +63,7 @@ fn head(report: &Report) -> Markup {
         @match (&report.speedup, &report.summary) {
             (Some(speedup), _) => p { strong { (speedup.label()) } },
             (None, Some(summary)) => p { strong { (summary) } },
-            (None, None) => p { "It was stopped before it ended. To go on: " code { "warpsmith optimize --resume " (report.run) } },
+            (None, None) => p { "It was stopped before it ended. To resume it: " code { "warpsmith optimize --resume " (report.run) } },
         }
         @if let Some(change) = &report.change { p { (change) } }
         p { (report.environment) "; " (report.date) "; " (format!("{:.0} of {:.0} s", report.seconds, report.budget)) "; " code { (report.file.display().to_string()) } }
@@ -153,7 +153,7 @@ fn models(report: &Report) -> Markup {
     html! {
         h2 { "Language models" }
         table {
-            tr { th { "step" } th { "questions" } th { "replies" } th { "candidates" } th { "right" } th { "nothing came of" } th { "for example" } }
+            tr { th { "step" } th { "questions" } th { "replies" } th { "candidates" } th { "right" } th { "without a new candidate" } th { "for example" } }
             @for (operator, asked) in &report.asked {
                 tr {
                     td { (operator) } td.number { (asked.questions) } td.number { (asked.replies) } td.number { (asked.candidates) }

@@ -25,7 +25,7 @@ fn text(report: &Report) -> String {
     let summary = report
         .summary
         .as_deref()
-        .unwrap_or("It was stopped before it ended; `warpsmith optimize --resume` goes on with it.");
+        .unwrap_or("It was stopped before it ended; `warpsmith optimize --resume` resumes it.");
     let _ = writeln!(out, "{summary}\n");
     let _ =
         writeln!(out, "{}; {}; {:.0} of {:.0} s.\n", report.environment, report.date, report.seconds, report.budget);

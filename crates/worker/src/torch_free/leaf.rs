@@ -63,7 +63,7 @@ pub(super) fn count_difference(one: &[DenseLeaf], other: &[DenseLeaf]) -> Option
 /// Describes a difference in type or layout.
 pub(super) fn shape_difference(one: &DenseLeaf, other: &DenseLeaf) -> Option<Difference> {
     if one.path != other.path {
-        return Some(difference(other, format!("stands where the original has {}", one.path), false));
+        return Some(difference(other, format!("is where the original has {}", one.path), false));
     }
     if let LeafValue::Unread { class, why } = &other.value {
         return Some(difference(other, format!("a {class}, which cannot be read: {why}"), false));

@@ -62,7 +62,7 @@ fn summary(reports: &[Report]) -> String {
     let kinds = if rest.is_empty() { last.clone() } else { format!("{} and {last}", rest.join(", ")) };
     let hit = reports.iter().filter(|report| !report.findings.is_empty()).count();
     let fixable = findings(reports).filter(|(_, _, finding)| finding.fix.is_some()).count();
-    let hint = if fixable > 0 { format!("; --fix mends {fixable}") } else { String::new() };
+    let hint = if fixable > 0 { format!("; --fix fixes {fixable}") } else { String::new() };
     format!("{fixed}Found {kinds} in {hit} of {files}{hint}.")
 }
 

@@ -120,7 +120,7 @@ impl<'a> Engine<'a> {
             self.problem(
                 ProblemKind::Attribute,
                 expr.span,
-                format!("`{number}` is no pointer type and has no `element_ty`"),
+                format!("`{number}` is not a pointer type and has no `element_ty`"),
             );
             return AbstractValue::Unknown;
         }

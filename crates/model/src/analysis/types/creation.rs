@@ -59,16 +59,16 @@ pub(super) fn full<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>) -> A
     let element = match call.bound.get("dtype") {
         Some(AbstractValue::Const(Const::Type(element))) => *element,
         Some(AbstractValue::Const(constant @ (Const::Str(_) | Const::Int(_) | Const::None))) => {
-            let message = format!("`{constant}` is no dtype; write one of Triton's, such as `tl.float32`");
+            let message = format!("`{constant}` is not a dtype; write one of Triton's, such as `tl.float32`");
             engine.problem(ProblemKind::Argument, call.span, message);
             LaneType::Unknown
         }
         Some(AbstractValue::Member(path)) if path.starts_with("numpy.") || path.starts_with("torch.") => {
-            engine.problem(ProblemKind::Argument, call.span, format!("`{path}` is no dtype of Triton's"));
+            engine.problem(ProblemKind::Argument, call.span, format!("`{path}` is not a Triton dtype"));
             LaneType::Unknown
         }
         Some(AbstractValue::Builtin(name @ ("int" | "float"))) => {
-            let message = format!("`{name}` is no dtype of Triton's; write `tl.{name}32`");
+            let message = format!("`{name}` is not a Triton dtype; write `tl.{name}32`");
             engine.problem(ProblemKind::Argument, call.span, message);
             LaneType::Unknown
         }
@@ -163,7 +163,7 @@ pub(super) fn program<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>) -
         Some(AbstractValue::Const(constant)) => {
             let is_none = matches!(constant, Const::Str(_) | Const::None | Const::Float(_));
             if is_none || constant.int().is_some_and(|axis| !(0..3).contains(&axis)) {
-                let message = format!("a grid has the axes 0, 1 and 2, and this asks for {constant}");
+                let message = format!("a grid has the axes 0, 1 and 2, but this is axis {constant}");
                 engine.problem(ProblemKind::Argument, call.span, message);
             }
         }

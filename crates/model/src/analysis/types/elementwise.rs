@@ -238,7 +238,7 @@ pub(super) fn cast<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>) -> A
         AbstractValue::Const(Const::Type(element)) => element,
         AbstractValue::Const(Const::Str(_) | Const::Int(_) | Const::None | Const::Float(_) | Const::Bool(_))
         | AbstractValue::Tile(_) => {
-            let message = format!("`{dtype}` is no dtype; write one of Triton's, such as `tl.float32`");
+            let message = format!("`{dtype}` is not a dtype; write one of Triton's, such as `tl.float32`");
             engine.problem(ProblemKind::Argument, call.span, message);
             return AbstractValue::Unknown;
         }
@@ -246,12 +246,12 @@ pub(super) fn cast<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>) -> A
             engine.problem(
                 ProblemKind::Argument,
                 call.span,
-                format!("`{path}` is no dtype of Triton's; use that of `triton.language`"),
+                format!("`{path}` is not a Triton dtype; use the one of `triton.language`"),
             );
             return AbstractValue::Unknown;
         }
         AbstractValue::Builtin(name @ ("int" | "float")) => {
-            let message = format!("`{name}` is no dtype of Triton's; write `tl.{name}32`");
+            let message = format!("`{name}` is not a Triton dtype; write `tl.{name}32`");
             engine.problem(ProblemKind::Argument, call.span, message);
             return AbstractValue::Unknown;
         }

@@ -148,7 +148,7 @@ impl<'a> Engine<'a> {
             self.problem_with(
                 ProblemKind::UndefinedName,
                 span,
-                format!("`{name}` is not defined here: what a branch or loop binds is gone behind it"),
+                format!("`{name}` is not defined here: names bound in a branch or loop do not exist after it"),
                 related.into_iter().collect(),
             );
             return AbstractValue::Unknown;

@@ -298,7 +298,9 @@ impl<'a> Engine<'a> {
                     clashes.push((
                         place,
                         name,
-                        format!("`{name}` is `{old}` before the loop and `{new}` after a round; it must keep its type"),
+                        format!(
+                            "`{name}` is `{old}` before the loop and `{new}` after an iteration; it must keep its type"
+                        ),
                     ));
                     (name, old.either(new))
                 }

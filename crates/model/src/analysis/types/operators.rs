@@ -115,12 +115,12 @@ impl<'a> Engine<'a> {
                 self.problem(
                     ProblemKind::Operand,
                     span,
-                    format!("`{constant}` cannot be an operand beside a run-time value"),
+                    format!("`{constant}` cannot be combined with a run-time value"),
                 );
                 None
             }
             AbstractValue::Tuple(_) => {
-                let message = "a tuple or list cannot be an operand beside a run-time value; take one part of it";
+                let message = "a tuple or list cannot be combined with a run-time value; use one of its elements";
                 self.problem(ProblemKind::Operand, span, message);
                 None
             }

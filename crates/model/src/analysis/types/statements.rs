@@ -49,7 +49,7 @@ impl<'a> Engine<'a> {
                     self.problem(
                         ProblemKind::Condition,
                         stmt.span,
-                        "a tuple is no condition; leave the parentheses out",
+                        "a tuple cannot be a condition; remove the parentheses",
                     );
                 }
                 parts.iter().for_each(|part| drop(self.eval(part, frame)));
@@ -223,11 +223,11 @@ impl<'a> Engine<'a> {
                 AbstractValue::Unknown
             }
             AbstractValue::Builtin("tl.range()") if self.since(5) == Some(false) => {
-                self.problem(ProblemKind::Conversion, span, "`tl.range` can only stand in the head of a loop");
+                self.problem(ProblemKind::Conversion, span, "`tl.range` can only be used in the head of a `for` loop");
                 AbstractValue::Unknown
             }
             AbstractValue::Builtin("range()") => {
-                self.problem(ProblemKind::Conversion, span, "`range` can only stand in the head of a loop");
+                self.problem(ProblemKind::Conversion, span, "`range` can only be used in the head of a `for` loop");
                 AbstractValue::Unknown
             }
             value => value,

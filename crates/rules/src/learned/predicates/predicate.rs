@@ -81,7 +81,7 @@ impl Predicate {
                 None => Ok(()),
             },
             Words::Types => match unfit(&|word| element(word).is_some()) {
-                Some(word) => Err(format!("`{word}` is no element type such as `fp16` or `*int32`")),
+                Some(word) => Err(format!("`{word}` is not an element type such as `fp16` or `*int32`")),
                 None => Ok(()),
             },
             Words::None | Words::Some | Words::Number => Ok(()),
