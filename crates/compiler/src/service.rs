@@ -298,6 +298,7 @@ mod tests {
         service.ask([request(2)]);
         assert_eq!(service.handle_output(0, answer(1)), ServiceEvent::Nothing);
         service.asked = Some(RunningRequest::new(request(2)));
+        assert_eq!(service.handle_output(0, answer(1)), ServiceEvent::Nothing, "it is not the answer to request 2");
         assert!(matches!(service.handle_output(0, answer(2)), ServiceEvent::Answered(_)));
     }
 
