@@ -1,6 +1,6 @@
 // with-vscode.sh … panel.js FOLDER SHOTS: a search that is drawn while it runs, by mouse and keyboard: stopped, resumed,
 // applied and undone, and still there after a reload of the window. With a simulated device.
-const { click, command, inPage, launch, openFile, optimize, say, session, soon, undo, until } = require("./workbench");
+const { changedLaunch, click, command, inPage, launch, openFile, optimize, say, session, soon, undo, until } = require("./workbench");
 const [, , folder, shots] = process.argv;
 
 const CANDIDATE = '[role=treeitem]:not([data-id="0"]):not([data-id="1"])';
@@ -67,8 +67,7 @@ async function applied(page, shot) {
   await shot("4-offered");
   await press(page, "Apply", () => soon((timeout) => page.waitForSelector('.tab[data-resource-name="scale.py"].dirty', { timeout }), 10_000));
   await page.waitForSelector(".monaco-diff-editor", { state: "detached" });
-  const after = await launch(page);
-  if (after === before) throw new Error(`nothing was applied: ${after}`);
+  const after = await changedLaunch(page, before);
   say("applied:", after);
   await shot("5-applied");
   await click(page, '.tab[data-resource-name="scale.py"]', () => soon((timeout) => page.waitForSelector(".editor-group-container.active .tab.active[data-resource-name='scale.py']", { timeout })));

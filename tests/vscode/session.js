@@ -1,6 +1,6 @@
 // with-vscode.sh … session.js FOLDER SHOTS: a session by mouse and keyboard in a folder with `mistakes.py` and
 // `scale.py`, a simulated device and a Python with Triton. Pictures go to SHOTS.
-const { command, click, goTo, hover, launch, lines, openFile, optimize, say, session, soon, TEXT, undo, until } = require("./workbench");
+const { changedLaunch, click, command, goTo, hover, launch, lines, openFile, optimize, say, session, soon, TEXT, undo, until } = require("./workbench");
 const [, , folder, shots] = process.argv;
 
 /** A mistake is underlined, explained, and fixed by the keyboard. */
@@ -54,8 +54,7 @@ async function search(page, shot) {
   await apply.click();
   await page.waitForSelector(".monaco-diff-editor", { state: "detached" });
   await page.waitForSelector('.tab.active[data-resource-name="scale.py"].dirty');
-  const after = await launch(page);
-  if (after === before) throw new Error(`nothing was applied: ${after}`);
+  const after = await changedLaunch(page, before);
   await shot("6-applied");
   say("applied:", after);
   await undo(page, before);

@@ -93,6 +93,15 @@ exports.launch = async (page) => {
   return (await line.textContent()).replace(/\u00a0/g, " ");
 };
 
+/** That line, after an edit: the tab shows sooner that the file has changed than the lines do. */
+exports.changedLaunch = async (page, before) => {
+  for (const end = Date.now() + 10_000; Date.now() < end; await page.waitForTimeout(100)) {
+    const after = await exports.launch(page);
+    if (after !== before) return after;
+  }
+  throw new Error(`nothing was applied: ${before}`);
+};
+
 /** Clicks an element until it has worked. */
 exports.click = (page, selector, isDone) => until(`click on ${selector}`, page, () => page.click(selector, { timeout: 5000 }), isDone);
 
