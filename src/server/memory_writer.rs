@@ -50,10 +50,7 @@ static COUNT: AtomicUsize = AtomicUsize::new(0);
 pub(crate) fn memory() -> LearnedRules {
     // The notes of this server are written first, so that they are included.
     flush();
-    Store::memory_in(&state_folder()).unwrap_or_else(|error| {
-        tracing::warn!(%error, "the skill memory cannot be read; only the shipped rules are used");
-        LearnedRules::shipped().clone()
-    })
+    Store::memory_or_shipped(&state_folder())
 }
 
 /// Queues a note to be written.

@@ -14,6 +14,15 @@ pub trait SkillMemory: Sized {
     /// Returns an error when the store exists and cannot be opened, see [`Store::of_user`], or cannot be read.
     fn memory_in(folder: &Path) -> Result<LearnedRules, StoreError>;
 
+    /// As [`Self::memory_in`]. Where the store cannot be read, that is logged and only the shipped rules apply.
+    #[must_use]
+    fn memory_or_shipped(folder: &Path) -> LearnedRules {
+        Self::memory_in(folder).unwrap_or_else(|error| {
+            tracing::warn!(%error, "the skill memory cannot be read; only the shipped rules are used");
+            LearnedRules::shipped().clone()
+        })
+    }
+
     /// All rules that apply to this user: the shipped ones and the user's own. A rule that was disproved in this store
     /// is demoted, and a muted rule is hidden.
     ///

@@ -60,21 +60,16 @@ struct CachedRefusal {
     at: i64,
 }
 
-/// The rules of this user, or those that are shipped where the user's cannot be read.
-fn learned_rules() -> LearnedRules {
-    Store::memory_in(&state_folder()).unwrap_or_else(|error| {
-        tracing::warn!(%error, "the user's learned rules cannot be read");
-        LearnedRules::shipped().clone()
-    })
-}
-
 impl RefusalCache {
     pub(super) fn of(request: &SearchRequest, workloads: &[Workload]) -> Self {
         let case = if request.settings.optimize.remember { case(request, workloads) } else { None };
         let store = case.as_ref().and_then(|_| workload::existing(&request.workspace));
         let launch = workloads.first().filter(|workload| workload.source == WorkloadSource::Launch);
         let launch = launch.map(|workload| (workload.clone(), request.text.clone()));
-        let memory = if request.settings.memory.enabled { learned_rules() } else { LearnedRules::empty().clone() };
+        let memory = match request.settings.memory.enabled {
+            true => Store::memory_or_shipped(&state_folder()),
+            false => LearnedRules::empty().clone(),
+        };
         Self { case, store, launch, memory, uncompiled: Vec::new() }
     }
 
