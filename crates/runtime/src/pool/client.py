@@ -18,6 +18,11 @@ from warpsmith_pool_connection import Unfit, connect, first_line
 
 # The interval of periodic work, in seconds.
 GLANCE = 0.2
+# The longest time for one event, in seconds. Calls of Ray have no time limit of their own: some block forever if the
+# head fails meanwhile.
+STUCK = 60
+# How long the client may take to leave the cluster, in seconds.
+LEAVING = 30
 
 
 class Stream:
@@ -54,15 +59,30 @@ class Client:
         self.hosts = Hosts(options, session, self.events)
         self.evaluations = Evaluations(self.hosts, self.say_verdict)
         self.limit, self.since, self.is_ready = options["start"], time.monotonic(), False
+        self.turned = time.monotonic()
 
     def say_verdict(self, number, verdict):
         self.stream.say({"Verdict": {"id": number, "verdict": verdict}})
+
+    def watch(self):
+        """Ends the process if an event takes too long, so that the program starts another client. Runs on a thread of
+        its own."""
+        limit, glanced = max(STUCK, self.limit), time.monotonic()
+        while True:
+            time.sleep(GLANCE)
+            now = time.monotonic()
+            # While this machine slept, nothing could happen.
+            self.turned += now - glanced if now - glanced > 10 * GLANCE else 0
+            glanced = now
+            if now - self.turned > limit:
+                end(f"a call of Ray does not return within {limit:.0f} s")
 
     def run(self):
         threading.Thread(target=listen, args=(self.events,), daemon=True).start()
         self.hosts.find()
         told = looked = time.monotonic()
         while True:
+            self.turned = time.monotonic()
             try:
                 kind, what = self.events.get(timeout=GLANCE)
             except queue.Empty:
@@ -108,6 +128,12 @@ class Client:
     def nodes(self, nodes):
         self.hosts.nodes(nodes)
 
+    def no_nodes(self, error):
+        self.hosts.is_looking = False
+        # Anything else, such as a slow head, may be over at the next attempt.
+        if isinstance(error, ConnectionError):
+            raise error
+
     def greet(self, passed):
         """Sends the first message, with the GPUs of the pool, once they are ready."""
         if hello := self.hosts.hello(passed):
@@ -115,6 +141,12 @@ class Client:
             self.stream.say(hello)
         elif passed > self.limit:
             raise Unfit(self.hosts.why_none(f"within {self.limit:.0f} s (`evaluator.start`)"))
+
+
+def end(why):
+    """Ends the process at once. A normal exit would let Ray look for the cluster once more, and wait for the threads."""
+    print(f"pool: {why}", file=sys.stderr, flush=True)
+    os._exit(1)
 
 
 def too_slow(stream, options):
@@ -140,9 +172,13 @@ def main():
             stream.say(status())
             return
         client = Client(options, stream)
+        threading.Thread(target=client.watch, daemon=True).start()
         try:
             client.run()
         finally:
+            late = threading.Timer(LEAVING, end, (f"the cluster does not let go within {LEAVING} s",))
+            late.daemon = True
+            late.start()
             # If the connection is lost, the actors cannot be notified.
             with contextlib.suppress(Exception):
                 client.hosts.leave()
@@ -150,9 +186,7 @@ def main():
         # The program that reads the output has ended.
         os._exit(1)
     except ConnectionError as error:
-        print(f"the connection to {options['address']} is lost: {first_line(error)}", file=sys.stderr, flush=True)
-        # A normal exit would let Ray look for the cluster once more, and wait for the reading thread.
-        os._exit(1)
+        end(f"the connection to {options['address']} is lost: {first_line(error)}")
     except Unfit as error:
         stream.say({"Unfit": {"reason": str(error)}})
         sys.exit(2)

@@ -215,7 +215,14 @@ class Hosts:
             self.call(seat, "heard", seat.actor.alive.remote(self.session, queued))
         if not self.is_looking:
             self.is_looking = True
-            threading.Thread(target=lambda: self.events.put(("nodes", (ray.nodes(),))), daemon=True).start()
+            threading.Thread(target=self.ask_nodes, daemon=True).start()
+
+    def ask_nodes(self):
+        """Queues the nodes as an event. Runs on a thread of its own, since the head may take long to answer."""
+        try:
+            self.events.put(("nodes", (ray.nodes(),)))
+        except Exception as error:
+            self.events.put(("no_nodes", (error,)))
 
     def heard(self, seat, life, done):
         if life != seat.life:
