@@ -101,7 +101,7 @@ fn the_lens_stops_a_running_search_and_then_shows_its_report() {
     let deadline = Instant::now() + Duration::from_secs(30);
     let after = told(&[
         (KERNEL, "▷ Optimize this kernel"),
-        (KERNEL, "Go on"),
+        (KERNEL, "Resume"),
         (KERNEL, "Last report"),
         (HOST, "▷ Optimize `scale`"),
     ]);

@@ -113,7 +113,7 @@ impl Owner {
         if last.state == RunState::Stopped {
             let mut argument = argument;
             argument["run"] = json!(last.run);
-            lenses.push(lens(range, "Go on".to_owned(), OPTIMIZE, argument));
+            lenses.push(lens(range, "Resume".to_owned(), OPTIMIZE, argument));
         }
         lenses.push(lens(range, "Last report".to_owned(), REPORT, json!({ "uri": unit.uri, "run": last.run })));
         lenses
