@@ -22,8 +22,9 @@ const WATCHED: [&str; 8] = [
     "**/.warpsmith/recorded",
 ];
 
-/// Asks for settings, registers for changes, and begins to look for devices.
+/// Reads the skill memory, asks for settings, registers for changes, and begins to look for devices.
 pub(crate) fn handle(owner: &mut Owner, _: lsp::InitializedParams) {
+    owner.read_memory_later();
     owner.ask_for_settings();
     owner.tells_status = owner.capabilities.takes_status;
     let registration = |method: &str, options: Value| lsp::Registration {

@@ -16,9 +16,8 @@ pub(crate) fn handle(owner: &mut Owner, params: lsp::InitializeParams) -> Result
     owner.encoding = negotiate_encoding(&params.capabilities);
     let options = settings::options(params.initialization_options);
     owner.trusted = options.trusted;
-    // It takes a few milliseconds, which the client need not wait for.
+    // It is read once the client has this answer.
     owner.waits_for_memory = true;
-    owner.read_memory_later();
     owner.capabilities.takes_status |= options.status;
     owner.capabilities.takes_search |= options.search;
     owner.capabilities.takes_model |= options.language_model;
