@@ -6,5 +6,6 @@
 
 pub mod analysis;
 pub mod api;
+pub mod host;
 pub mod kernel;
 pub mod syntax;

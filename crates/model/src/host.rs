@@ -1,0 +1,219 @@
+//! An abstract run of host code: what a function that launches kernels passes to them.
+//!
+//! [`HostRun::of`] runs a function once, statement by statement, over abstract values: integers are expressions over
+//! sizes that the caller decides ([`HostNumber`]), and tensors are objects with an origin, an element type, sizes and
+//! strides ([`HostTensor`]). Both branches of an `if` run and are joined; names that a loop changes are unknown in it.
+//! A fact is certain or absent: nothing here guesses.
+
+mod expressions;
+mod number;
+mod statements;
+mod tensor;
+#[cfg(test)]
+mod tests;
+mod torch;
+mod value;
+
+use rustc_hash::{FxHashMap as HashMap, FxHashSet as HashSet};
+
+pub use number::{HostNumber, HostOperation, HostOperator};
+pub use tensor::{HostTensor, Layout, TensorId, TensorOrigin};
+pub use value::HostValue;
+
+use crate::analysis::launches::{ArgumentSource, passed};
+use crate::kernel::ast::Expr;
+use crate::kernel::{HostFunction, Kernel, Module};
+use crate::syntax::Span;
+
+/// The result of running a host function, or the top level of a file.
+#[derive(Clone, Debug)]
+pub struct HostRun {
+    /// The launches in the order in which they were met.
+    pub launches: Vec<HostLaunch>,
+    /// Calls of other functions by a plain name.
+    pub calls: Vec<HostCall>,
+    /// Tests of strides whose outcome is certain, because the stride is always the same.
+    pub settled: Vec<SettledTest>,
+    tensors: Vec<HostTensor>,
+    /// Names of numbers from outside that an assertion or a condition looks at.
+    checked: HashSet<String>,
+}
+
+/// A comparison of a stride with a number whose outcome is certain.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SettledTest {
+    /// Span of the comparison.
+    pub span: Span,
+    /// Whether it asks for a remainder of 0: `x.stride(0) % 16 == 0`.
+    pub is_of_remainder: bool,
+    /// Its outcome.
+    pub holds: bool,
+}
+
+/// A launch with the values that it passes.
+#[derive(Clone, Debug)]
+pub struct HostLaunch {
+    /// The index of the launch in [`Module::launches`].
+    pub launch: usize,
+    /// The value of each argument, in the order of the call.
+    pub args: Vec<HostValue>,
+    /// The number of programs along each axis; `None` when the grid is not written out. A value that the tuner or the
+    /// launch sets is given by the name of its parameter in brackets: `[BLOCK]`.
+    pub grid: Option<Vec<HostNumber>>,
+    /// The memory (see [`HostTensor::storage`]) that nothing has written before.
+    pub unset: HashSet<usize>,
+    /// Whether a loop may repeat the launch.
+    pub is_repeated: bool,
+    /// Whether the function may pass the launch by.
+    pub is_conditional: bool,
+}
+
+/// A call of a function by a plain name.
+#[derive(Clone, Debug)]
+pub struct HostCall {
+    /// The name of the function.
+    pub name: String,
+    /// The values of its positional arguments, each with its span.
+    pub args: Vec<(HostValue, Span)>,
+    /// Span of the call.
+    pub span: Span,
+}
+
+impl HostRun {
+    /// Runs the function `host` of `module`, whose text is `text`.
+    #[must_use]
+    pub fn of(module: &Module, text: &str, host: &HostFunction) -> Self {
+        let mut runner = Runner::new(module, text, host);
+        runner.run();
+        runner.run
+    }
+
+    /// The runs of all functions of `module` that launch kernels, in order.
+    #[must_use]
+    pub fn all(module: &Module, text: &str) -> Vec<Self> {
+        module.hosts.iter().map(|host| Self::of(module, text, host)).collect()
+    }
+
+    /// A tensor of this run.
+    #[must_use]
+    pub fn tensor(&self, id: TensorId) -> &HostTensor {
+        &self.tensors[id]
+    }
+
+    /// Whether the function looks at a number from outside, in an assertion or a condition: it may then be limited.
+    #[must_use]
+    pub fn is_checked(&self, name: &str) -> bool {
+        self.checked.contains(name)
+    }
+}
+
+impl HostLaunch {
+    /// The value that the launch passes for the parameter `name` of `kernel`; `None` when it passes none.
+    #[must_use]
+    pub fn value(&self, module: &Module, kernel: &Kernel, name: &str) -> Option<&HostValue> {
+        let launch = module.launches.get(self.launch)?;
+        let ArgumentSource::Argument(expr) = passed(launch, kernel, name) else { return None };
+        let at = launch.args.iter().position(|arg| arg.value.span == expr.span)?;
+        self.args.get(at)
+    }
+}
+
+/// The names of a function at one point.
+#[derive(Clone, Debug, Default)]
+struct State<'a> {
+    names: HashMap<&'a str, HostValue>,
+    /// Memory that something has written.
+    written: HashSet<usize>,
+}
+
+/// A run in progress.
+struct Runner<'a> {
+    module: &'a Module,
+    text: &'a str,
+    host: &'a HostFunction,
+    run: HostRun,
+    lambdas: Vec<(&'a [String], &'a Expr)>,
+    storages: usize,
+    /// The number of expressions around the current one, through globals.
+    depth: u32,
+    /// The number of loops around the current statement.
+    loops: u32,
+    /// The number of branches around it.
+    branches: u32,
+}
+
+impl<'a> Runner<'a> {
+    fn new(module: &'a Module, text: &'a str, host: &'a HostFunction) -> Self {
+        let run = HostRun {
+            launches: Vec::new(),
+            calls: Vec::new(),
+            settled: Vec::new(),
+            tensors: Vec::new(),
+            checked: HashSet::default(),
+        };
+        Self { module, text, host, run, lambdas: Vec::new(), storages: 0, depth: 0, loops: 0, branches: 0 }
+    }
+
+    fn run(&mut self) {
+        let host = self.host;
+        let mut state = State::default();
+        for name in &host.params {
+            state.names.insert(name, HostValue::Given(name.as_str().into()));
+        }
+        // `backward` of a `torch.autograd.Function` gets gradients of any layout.
+        if host.name == "backward"
+            && let [context, gradients @ ..] = host.params.as_slice()
+            && matches!(context.as_str(), "ctx" | "context" | "self")
+        {
+            for name in gradients {
+                let gradient =
+                    HostTensor { name: Some(name.as_str().into()), ..self.from_outside(TensorOrigin::Gradient) };
+                let gradient = self.add(gradient);
+                state.names.insert(name, HostValue::Tensor(gradient));
+            }
+        }
+        self.body(&host.body, &mut state);
+    }
+
+    fn from_outside(&mut self, origin: TensorOrigin) -> HostTensor {
+        self.storages += 1;
+        HostTensor {
+            name: None,
+            origin,
+            made: None,
+            storage: self.storages,
+            dtype: None,
+            shape: None,
+            layout: Layout::Unknown,
+        }
+    }
+
+    fn add(&mut self, tensor: HostTensor) -> TensorId {
+        self.run.tensors.push(tensor);
+        self.run.tensors.len() - 1
+    }
+
+    /// Whether a tensor of this name was met before, or the function has a parameter of this name.
+    fn is_known(&self, name: &str) -> bool {
+        self.host.params.iter().any(|param| param == name)
+            || self.run.tensors.iter().any(|tensor| tensor.name.as_deref() == Some(name))
+    }
+
+    /// The tensor that `value` is; a parameter or an unknown value that is used as a tensor becomes one, called `name`.
+    fn as_tensor(&mut self, value: &HostValue, name: Option<&'a str>, state: &mut State<'a>) -> Option<TensorId> {
+        match value {
+            HostValue::Tensor(id) => Some(*id),
+            HostValue::Given(_) | HostValue::Unknown => {
+                let mut tensor = self.from_outside(TensorOrigin::Given);
+                let Some(name) = name else { return Some(self.add(tensor)) };
+                // A name that is bound anew means another tensor, whose sizes are not those of the first.
+                let is_first = matches!(value, HostValue::Given(_)) || !self.is_known(name);
+                tensor.name = Some(if is_first { name.into() } else { format!("{name}@{}", tensor.storage).into() });
+                let id = self.add(tensor);
+                state.names.insert(name, HostValue::Tensor(id));
+                Some(id)
+            }
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,186 @@
+use super::*;
+use crate::syntax::Source;
+
+const HEAD: &str = "
+import torch
+import triton
+import triton.language as tl
+
+@triton.jit
+def k(a, b, c, n, m, BLOCK: tl.constexpr):
+    tl.store(b + tl.arange(0, BLOCK), tl.load(a + tl.arange(0, BLOCK)))
+
+";
+
+/// What the launches of `def run…` pass, one line each: `name: value`.
+fn passed_by(body: &str) -> Vec<String> {
+    let text = format!("{HEAD}{body}");
+    let module = Module::build(&Source::parse(text.as_str()));
+    let run = HostRun::of(&module, &text, &module.hosts[0]);
+    let mut shown = Vec::new();
+    for launch in &run.launches {
+        let kernel = module.kernel(module.launches[launch.launch].kernel.as_deref().unwrap()).unwrap();
+        for param in &kernel.params {
+            if let Some(value) = launch.value(&module, kernel, &param.name) {
+                shown.push(format!("{}: {}", param.name, show(&run, value, launch)));
+            }
+        }
+        let grid = launch
+            .grid
+            .as_ref()
+            .map_or("?".to_owned(), |grid| grid.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "));
+        shown.push(format!("grid: {grid}"));
+    }
+    shown
+}
+
+fn show(run: &HostRun, value: &HostValue, launch: &HostLaunch) -> String {
+    match value {
+        HostValue::Tensor(id) => {
+            let tensor = run.tensor(*id);
+            let dtype = tensor.dtype.map_or("?".to_owned(), |dtype| dtype.to_string());
+            let all = |numbers: Option<Vec<HostNumber>>| {
+                numbers.map_or("?".to_owned(), |numbers| {
+                    numbers.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+                })
+            };
+            let unset = if launch.unset.contains(&tensor.storage) && tensor.origin == TensorOrigin::Unset {
+                " unset"
+            } else {
+                ""
+            };
+            format!("{dtype} [{}] by [{}]{unset}", all(tensor.shape.clone()), all(tensor.strides()))
+        }
+        value => value.number().to_string(),
+    }
+}
+
+#[test]
+fn tensors_have_types_sizes_and_strides() {
+    let found = passed_by(
+        "def run(x, w):
+    rows, cols = x.shape
+    x = x.contiguous()
+    out = torch.empty((cols, rows), device=x.device, dtype=torch.float16)
+    k[(rows,)](x, out, w.to(torch.int16), cols, out.stride(0), BLOCK=triton.next_power_of_2(cols))
+",
+    );
+    assert_eq!(
+        found,
+        [
+            "a: ? [x.shape[0], x.shape[1]] by [x.shape[1], 1]",
+            "b: fp16 [x.shape[1], x.shape[0]] by [x.shape[0], 1] unset",
+            "c: int16 [?] by [?]",
+            "n: x.shape[1]",
+            "m: x.shape[0]",
+            "BLOCK: next_power_of_2(x.shape[1])",
+            "grid: x.shape[0]",
+        ]
+    );
+}
+
+#[test]
+fn branches_are_joined_and_loops_lose_what_they_change() {
+    let found = passed_by(
+        "def run(x, flag, n):
+    block = 64
+    if flag:
+        block = 128
+    total = 0
+    for i in range(n):
+        total += block
+    if not x.is_contiguous():
+        x = x.contiguous()
+    y = torch.zeros_like(x, dtype=torch.float32)
+    k[(triton.cdiv(n, block),)](x, y, None, total, (n + 31) // 32 * 32, BLOCK=block)
+",
+    );
+    assert_eq!(
+        found,
+        [
+            "a: ? [?] by [?]",
+            "b: fp32 [?] by [?]",
+            "c: ?",
+            "n: ?",
+            "m: (((n + 31) // 32) * 32)",
+            "BLOCK: 128 or 64",
+            "grid: cdiv(n, 128 or 64)",
+        ]
+    );
+}
+
+#[test]
+fn slices_and_transpositions_keep_the_strides_of_the_whole() {
+    let found = passed_by(
+        "def run(x, vocab):
+    y = x.view(4, 100)
+    z = torch.ones(30, 20, device='cuda')
+    k[lambda meta: (triton.cdiv(vocab, meta['BLOCK']),)](z[:, :vocab], z.t(), z[:10], y.numel(), z[:, :vocab].stride(0), BLOCK=64)
+",
+    );
+    assert_eq!(
+        found,
+        [
+            "a: fp32 [30, vocab] by [20, 1]",
+            "b: fp32 [20, 30] by [1, 20]",
+            "c: fp32 [10, 20] by [20, 1]",
+            "n: 400",
+            "m: 20",
+            "BLOCK: 64",
+            "grid: cdiv(vocab, [BLOCK])",
+        ]
+    );
+}
+
+#[test]
+fn circles_and_deep_expressions_are_unknown() {
+    let deep = format!("{}1{}", "(1 + ".repeat(500), ")".repeat(500));
+    let found = passed_by(&format!(
+        "A = B
+B = A
+def run(x):
+    k[(A,)](x, x, x, A, {deep}, BLOCK=64)
+"
+    ));
+    assert_eq!(found[3..], ["n: ?", "m: ?", "BLOCK: 64", "grid: ?"]);
+}
+
+#[test]
+fn gradients_and_written_memory_are_known() {
+    let text = format!(
+        "{HEAD}class F(torch.autograd.Function):
+    @staticmethod
+    def backward(ctx, grad):
+        out = torch.empty(4, device='cuda')
+        k[(1,)](grad, out, None, 1 if grad.numel() > 1 else 0, 2, BLOCK=4)
+        k[(1,)](grad, out, None, 1, 2, BLOCK=4)
+"
+    );
+    let module = Module::build(&Source::parse(text.as_str()));
+    let run = HostRun::of(&module, &text, &module.hosts[0]);
+    let kernel = &module.kernels[0];
+    let gradient = run.launches[0].value(&module, kernel, "a").and_then(HostValue::tensor).unwrap();
+    assert_eq!(run.tensor(gradient).origin, TensorOrigin::Gradient);
+    assert_eq!(run.launches[0].value(&module, kernel, "n").unwrap().number().values(), Some(vec![1, 0]));
+    let out = run.launches[0].value(&module, kernel, "b").and_then(HostValue::tensor).unwrap();
+    let storage = run.tensor(out).storage;
+    assert!(run.launches[0].unset.contains(&storage) && !run.launches[1].unset.contains(&storage));
+}
+
+#[test]
+fn settled_comparisons_and_checked_sizes_are_noted() {
+    let text = format!(
+        "{HEAD}def run(x, y):
+    x = x.contiguous()
+    aligned = x.stride(-1) % 16 == 0 and y.stride(-1) % 16 == 0
+    assert y.shape[0] <= 4096
+    k[(1,)](x, y, None, 1, 2, BLOCK=4)
+"
+    );
+    let module = Module::build(&Source::parse(text.as_str()));
+    let run = HostRun::of(&module, &text, &module.hosts[0]);
+    let settled: Vec<(&str, bool)> =
+        run.settled.iter().map(|test| (&text[test.span.start..test.span.end], test.holds)).collect();
+    assert_eq!(settled, [("x.stride(-1) % 16 == 0", false)]);
+    assert!(run.is_checked("y.shape[0]") && !run.is_checked("y.shape[1]"));
+}
