@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use model::analysis::dialect;
 use model::analysis::types::{Problem, ProblemKind};
 
 use super::context::RuleContext;
@@ -41,7 +42,8 @@ pub(super) fn problems<'c>(context: &'c RuleContext<'_>, kinds: &[ProblemKind]) 
     // A helper is analysed by itself and once for each kernel that calls it.
     let is_new = |problem: &&Problem| kinds.contains(&problem.kind) && seen.insert((problem.kind, problem.span));
     let mut found: Vec<&Problem> = all.filter(is_new).collect();
-    if !found.is_empty() && context.is_for_other_compiler() {
+    let extends_language = || dialect::extends_language(context.source.text());
+    if !found.is_empty() && (context.is_for_other_compiler() || extends_language()) {
         found.clear();
     }
     found

@@ -93,7 +93,11 @@ impl<'a> FormulaReader<'a> {
     fn masked(&self, value: &'a Expr) -> Option<&'a Expr> {
         let call = self.call_of(value, &["where"])?;
         let [condition, _, no] = call.args.as_slice() else { return None };
-        let is_loaded = self.contains(&condition.value, &|part| self.call_of(part, &["load"]).is_some());
+        // Positions are compared with a size, and then a row has at least one.
+        let is_of_positions = matches!(&self.definitions.behind(&condition.value).kind,
+            ExprKind::Compare { rest, .. } if rest.iter().all(|(op, _)| matches!(op.as_str(), "<" | "<=" | ">" | ">=")));
+        let is_loaded =
+            !is_of_positions && self.contains(&condition.value, &|part| self.call_of(part, &["load"]).is_some());
         (is_infinite(&no.value) && is_loaded).then_some(value)
     }
 }

@@ -4,9 +4,11 @@ use std::collections::HashSet;
 
 use model::analysis::grid::{Extent, extents, is_passed};
 use model::analysis::host::{HostNames, Hosts};
+use model::analysis::launches::{ArgumentSource, passed};
 use model::analysis::types::KernelAnalysis;
 use model::analysis::types::access::{AccessKind, Mask, MemoryAccess};
 use model::analysis::types::index::{Atom, Index, IndexComparison, MaskGuard, Poly};
+use model::analysis::types::signature;
 use model::kernel::ast::{Call, walk_expressions};
 use model::kernel::{Kernel, Launch};
 use model::syntax::Span;
@@ -148,6 +150,49 @@ pub(super) fn covers_in<'a>(
         _ => false,
     };
     (same_block && is_passed(names, launch, kernel, size, covered)).then_some(launch.grid.span)
+}
+
+/// The parameters by which the kernel steps from row to row of the tensor behind the pointer `base`: those that are
+/// multiplied with the number of a program, a loop or a loaded number. `None` when an access is not followed.
+pub(super) fn row_steps<'f>(facts: &'f KernelAnalysis, base: &str) -> Option<Vec<&'f str>> {
+    let mut steps = Vec::new();
+    for access in &facts.accesses {
+        let index = index(access)?;
+        if index.base.as_deref()? != base {
+            continue;
+        }
+        for (atoms, _) in &index.poly.terms {
+            let [one, other] = atoms.as_slice() else { continue };
+            let (step, moved) = match (one, other) {
+                (Atom::Param(step), moved) | (moved, Atom::Param(step)) => (step, moved),
+                _ => continue,
+            };
+            let is_moved = matches!(moved, Atom::Program(_) | Atom::Loop(_) | Atom::Other(_));
+            if is_moved && !steps.contains(&&**step) {
+                steps.push(&**step);
+            }
+        }
+    }
+    Some(steps)
+}
+
+/// Whether the signature comment of a kernel, if it has one, describes a launch: each compile-time number of the comment
+/// is what the launch passes.
+pub(super) fn is_described<'a>(
+    context: &RuleContext<'_>,
+    kernel: &Kernel,
+    launch: &'a Launch,
+    names: &HostNames<'a>,
+) -> bool {
+    let text = context.source.text();
+    let Some(signature) = signature::of(context.module, kernel, text) else { return true };
+    kernel.params.iter().filter(|param| param.constexpr).all(|param| {
+        let Some(number) = signature.number(&param.name) else { return true };
+        match passed(launch, kernel, &param.name) {
+            ArgumentSource::Argument(value) => names.integer(value) == Some(number),
+            ArgumentSource::Omitted | ArgumentSource::Unknown => true,
+        }
+    })
 }
 
 /// The verb for an access in a message: "reads", "writes" or "updates".

@@ -180,6 +180,20 @@ fn good_examples_are_clean_under_every_rule() {
 }
 
 #[test]
+fn code_that_deserves_silence_has_no_finding() {
+    const SPEC: &str = include_str!("silence.md");
+    let headings: Vec<&str> = sections(SPEC).into_iter().map(|(heading, _)| heading).collect();
+    assert!(headings.len() >= 10, "{headings:?}");
+    for heading in headings {
+        for block in blocks(SPEC, heading) {
+            let found = findings(block.text, TritonTarget::newest(), &Selection::default());
+            let loud: Vec<_> = found.iter().filter(|found| found.severity != Severity::Hint).collect();
+            assert!(loud.is_empty(), "{heading}: {loud:?}");
+        }
+    }
+}
+
+#[test]
 fn each_fix_removes_its_finding() {
     for rule in all() {
         let Declaration { code, doc, fixable, .. } = rule.declaration;

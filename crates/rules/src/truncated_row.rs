@@ -9,7 +9,7 @@ use model::kernel::ast::{Expr, ExprKind, StmtKind, walk_statements};
 use model::kernel::{HostFunction, Kernel, Launch};
 use model::syntax::Span;
 
-use super::memory_accesses::{guard, index, is_certain, kernels, lanes_in, upper_bound};
+use super::memory_accesses::{guard, index, is_certain, is_described, kernels, lanes_in, upper_bound};
 use super::{Declaration, Diagnostic, Findings, Rule, RuleContext, Severity};
 
 pub(super) static RULE: Rule = Rule {
@@ -142,6 +142,9 @@ fn truncates<'a>(
     size: &str,
     block: &Poly,
 ) -> Option<(i128, Span)> {
+    if !is_described(context, kernel, launch, names) {
+        return None;
+    }
     let number = match (block.as_number(), block.as_param()) {
         (Some(number), _) => number,
         (None, Some(param)) => match passed(launch, kernel, param) {

@@ -1,12 +1,13 @@
 //! M003: a mask that is computed and never used.
 
 use model::analysis::types::KernelAnalysis;
-use model::analysis::types::access::{Mask, MemoryAccess, NamedMask};
+use model::analysis::types::access::{AccessKind, Mask, MemoryAccess, NamedMask};
+use model::analysis::types::index::{IndexComparison, Poly};
 use model::kernel::Kernel;
 use model::kernel::ast::{StmtKind, walk_expressions, walk_statements};
 use model::syntax::Span;
 
-use super::memory_accesses::{call_at, index, kernels, lanes_in, lanes_of, line, verb};
+use super::memory_accesses::{call_at, covers, index, kernels, lanes_in, lanes_of, line, tiled_by, upper_bound, verb};
 use super::{Declaration, Diagnostic, Edit, Findings, Rule, RuleContext, Severity, Tag};
 
 pub(super) static RULE: Rule = Rule {
@@ -102,22 +103,28 @@ fn look(context: &RuleContext<'_>, facts: &KernelAnalysis, mask: &NamedMask) -> 
     let inside =
         |span: Span| move |kernel: &&Kernel| kernel.def_span.start <= span.start && span.end <= kernel.def_span.end;
     let kernel = context.module.kernels.iter().find(inside(mask.span))?;
-    let lanes = lanes_of(&mask.guard.conditions);
+    let bounds = mask.guard.conditions.iter().filter(|condition| is_bound(condition));
+    let lanes = lanes_of(bounds);
     if lanes.is_empty() || mask.name.starts_with('_') || is_read(kernel, &mask.name) {
         return None;
     }
     let along = |access: &&MemoryAccess| {
-        access.mask == Mask::None
+        leaves_out(&access.mask, &lanes)
             && inside(access.span)(&kernel)
             && index(access).is_some_and(|index| lanes.iter().all(|lane| lanes_in(index).contains(lane)))
     };
     let bare: Vec<&MemoryAccess> = facts.accesses.iter().filter(along).collect();
     let first = bare.first()?;
+    // A mask of other lanes may be all that is needed, unless the grid goes over the edge.
+    if first.mask != Mask::None && !goes_over_the_edge(context, kernel, facts, mask) {
+        return None;
+    }
     let message = format!(
-        "`{}` is never used, and the access on line {} {} the same lanes without a mask",
+        "`{}` is never used, and the access on line {} {} the same lanes {}",
         mask.name,
         line(context, first.span),
-        verb(first)
+        verb(first),
+        if first.mask == Mask::None { "without a mask" } else { "with a mask for other lanes only" }
     );
     let mut diagnostic = Diagnostic::new(&RULE.declaration, mask.span, message);
     let mut edits: Vec<Edit> = Vec::new();
@@ -125,11 +132,13 @@ fn look(context: &RuleContext<'_>, facts: &KernelAnalysis, mask: &NamedMask) -> 
     spans.sort_unstable();
     spans.dedup();
     for &span in &spans {
-        diagnostic = diagnostic.with_related(span, "no mask here");
+        diagnostic = diagnostic.with_related(span, "not masked here");
     }
     for access in bare {
         let exact = index(access).is_some_and(|index| lanes_in(index) == lanes);
-        let end = call_at(context, access.span).and_then(|call| call.args.last()).map(|arg| arg.span.end);
+        let position = if access.kind == AccessKind::Load { 1 } else { 2 };
+        let call = call_at(context, access.span).filter(|call| call.argument("mask", Some(position)).is_none());
+        let end = call.and_then(|call| call.args.last()).map(|arg| arg.span.end);
         if let Some(end) = end.filter(|_| exact && access.span.start > mask.span.end) {
             let edit = Edit { span: Span::new(end, end), text: format!(", mask={}", mask.name) };
             if !edits.contains(&edit) {
@@ -141,6 +150,38 @@ fn look(context: &RuleContext<'_>, facts: &KernelAnalysis, mask: &NamedMask) -> 
         Some(diagnostic.with_fix(format!("Pass `mask={}`", mask.name), edits))
     } else {
         Some(diagnostic)
+    }
+}
+
+/// Whether the grid of a launch rounds up to whole tiles of what a mask bounds.
+fn goes_over_the_edge(context: &RuleContext<'_>, kernel: &Kernel, facts: &KernelAnalysis, mask: &NamedMask) -> bool {
+    mask.guard.conditions.iter().any(|condition| {
+        let Some((left, right)) = upper_bound(condition) else { return false };
+        lanes_of([condition]).into_iter().any(|lane| {
+            let block = facts.lanes.get(lane as usize).and_then(|lane| Poly::of_dim(&lane.size));
+            let axis = tiled_by(facts, left, lane);
+            match (block, axis, right.as_param()) {
+                (Some(block), Some(axis), Some(size)) => covers(context, kernel, axis, size, &block).is_some(),
+                _ => false,
+            }
+        })
+    })
+}
+
+/// Whether a comparison keeps lanes within a size: `!= -1` does not.
+fn is_bound(condition: &IndexComparison) -> bool {
+    matches!(condition.op.as_ref(), "<" | "<=" | ">" | ">=")
+}
+
+/// Whether a mask leaves some of the lanes as they are. A mask that is not followed may use them.
+fn leaves_out(mask: &Mask, lanes: &[u32]) -> bool {
+    match mask {
+        Mask::None => true,
+        Mask::Unknown => false,
+        Mask::Tile(tile) => tile.about.guard().is_some_and(|guard| {
+            let masked = lanes_of(&guard.conditions);
+            !guard.is_partial && lanes.iter().all(|lane| !masked.contains(lane))
+        }),
     }
 }
 

@@ -36,6 +36,16 @@ pub fn names_other_compiler(text: &str) -> bool {
     })
 }
 
+/// Modules of forks of Triton, and of extensions, that accept more than Triton's own front end.
+const EXTENSIONS: &[&str] = &["triton_dist", "triton.language.extra.tlx", "utlx_plugin", "triton.experimental"];
+
+/// Whether a file uses a fork or an extension whose language has more than Triton's own.
+#[must_use]
+pub fn extends_language(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    EXTENSIONS.iter().any(|module| memchr::memmem::find(bytes, module.as_bytes()).is_some())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

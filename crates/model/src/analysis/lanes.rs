@@ -202,7 +202,8 @@ impl<'a> LaneValue<'a> {
             _ => NumberKind::Plain,
         };
         let fill = fills::binary(operation, self, other, rank, false);
-        Self { axes: Some(axes), kind, undefined, fill, number: None }
+        let is_zero = operation == Operation::Product && [self.number, other.number].contains(&Some(0.0));
+        Self { axes: Some(axes), kind, undefined, fill, number: is_zero.then_some(0.0) }
     }
 
     /// Whether adding this value keeps zeros in the `lanes`, once their load fills them with zero.

@@ -107,10 +107,20 @@ impl<'a> AstBuilder<'a> {
                 if let Some(value) = field(item, "value") {
                     let inner = value.named_child(0).filter(|_| value.kind() == "as_pattern").unwrap_or(value);
                     items.push(Stmt { span: node_span(inner), kind: StmtKind::Expr(self.expr(inner)) });
+                    items.extend(self.with_target(value));
                 }
             }
         }
         std::iter::once(items).chain(self.blocks_below(node)).collect()
+    }
+
+    /// `… as target` binds names to what the context manager returns, which is not known.
+    fn with_target(self, value: Node<'_>) -> Option<Stmt> {
+        let target = field(value, "alias").filter(|_| value.kind() == "as_pattern")?;
+        let target = target.named_child(0).filter(|_| target.kind() == "as_pattern_target").unwrap_or(target);
+        let entered = Expr { span: node_span(value), kind: ExprKind::Other("as_pattern".to_owned()) };
+        let kind = StmtKind::Assign { targets: vec![self.expr(target)], annotation: None, value: Some(entered) };
+        Some(Stmt { span: node_span(value), kind })
     }
 
     fn if_statement(self, node: Node<'_>) -> StmtKind {
@@ -214,7 +224,12 @@ impl<'a> AstBuilder<'a> {
             "attribute" => this.attribute(node),
             "call" => this.call(node),
             "subscript" => this.subscript(node),
-            "slice" => ExprKind::Slice(this.named_exprs(node)),
+            "slice" => {
+                let parts = this.named_exprs(node);
+                // `None:` means the same as `:`.
+                let is_whole = parts.iter().all(|part| part.kind == ExprKind::None);
+                ExprKind::Slice(if is_whole { Vec::new() } else { parts })
+            }
             "binary_operator" => ExprKind::Binary {
                 op: this.operator(node),
                 left: Box::new(this.field(node, "left")),

@@ -28,6 +28,11 @@ pub struct Imports {
     others: HashSet<String>,
 }
 
+/// Whether a path of Triton leads to another language than `triton.language`: Gluon and other experiments.
+fn is_dialect(path: &str) -> bool {
+    path.starts_with("triton.experimental")
+}
+
 impl Imports {
     pub(super) fn collect(nodes: &[Node<'_>], lower: AstBuilder<'_>) -> Self {
         let mut imports = Self::default();
@@ -104,6 +109,12 @@ impl Imports {
             return; // the usual `except ImportError: tl = None`
         }
         match self.resolve(value) {
+            // `except ImportError: gluon = triton`: what the name means depends on what is installed.
+            Some(resolved) if self.bindings.get(name).is_some_and(|known| is_dialect(&known.path)) => {
+                self.bindings.remove(name);
+                self.others.insert(name.to_owned());
+                drop(resolved);
+            }
             Some(resolved) => self.bind(name.to_owned(), resolved.path, resolved.direct),
             None => {
                 if let Some(binding) = self.bindings.get_mut(name) {

@@ -125,7 +125,8 @@ impl<'a> Engine<'a> {
                     Lookup::Found(member) => bind(given, &member.params).is_ok(),
                     _ => false,
                 };
-                if self.target.certainty == VersionCertainty::Known || !Table::all().iter().any(fits) {
+                let is_wrong = self.target.certainty == VersionCertainty::Known || !Table::all().iter().any(fits);
+                if is_wrong && !self.is_asked_for(&misfit) {
                     let name = path.strip_prefix("triton.language.").map_or(path.to_owned(), |name| {
                         name.strip_prefix("tensor.").map_or_else(|| format!("tl.{name}"), str::to_owned)
                     });
@@ -134,6 +135,13 @@ impl<'a> Engine<'a> {
                 None
             }
         }
+    }
+
+    /// Whether the file asks whether a parameter exists, and a branch that may not be compiled uses it:
+    /// `"two_ctas" in inspect.signature(tl.dot).parameters`.
+    fn is_asked_for(&self, misfit: &Misfit) -> bool {
+        let Misfit::Unknown(name) = misfit else { return false };
+        self.uncertain > 0 && ['"', '\''].iter().any(|quote| self.text.contains(&format!("{quote}{name}{quote}")))
     }
 
     /// Checks the arguments of a call that is not evaluated (`tl.range(…)` in a loop's head).

@@ -202,7 +202,9 @@ impl<'a> Engine<'a> {
             BranchTaken::AtRunTime => {
                 self.enter(body.span);
                 self.enter(orelse.span);
+                self.branches += 1;
                 let (yes, no) = (self.eval(body, frame), self.eval(orelse, frame));
+                self.branches -= 1;
                 let (yes, no) = (self.to_run_time(yes), self.to_run_time(no));
                 if certainly_differ(&yes, &no) {
                     let message = format!("one side is `{yes}`, the other `{no}`; both must be of one type");

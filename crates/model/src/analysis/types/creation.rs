@@ -74,9 +74,11 @@ pub(super) fn full<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>) -> A
         }
         _ => LaneType::Unknown,
     };
-    if let (LaneType::Number(number), Some(AbstractValue::Const(value @ Const::Float(_)))) =
+    // Zero is the same in each type.
+    if let (LaneType::Number(number), Some(AbstractValue::Const(value @ Const::Float(filled)))) =
         (element, call.bound.get("value"))
         && number.is_int()
+        && *filled != 0.0
     {
         engine.problem(
             ProblemKind::Argument,
@@ -183,6 +185,13 @@ pub(super) fn random<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>) ->
     let seed = call.bound.get("seed").and_then(Engine::number_of);
     if let Some(number) = seed.filter(|number| number.is_float() && engine.since(3) == Some(true)) {
         engine.problem(ProblemKind::Argument, call.span, format!("the seed must be an integer, not `{number}`"));
+        return AbstractValue::Unknown;
+    }
+    if let Some(AbstractValue::Tile(tile)) = call.bound.get("seed")
+        && tile.element.is_pointer()
+    {
+        let message = "the seed is a pointer, whose address would be the seed; load it with `tl.load`";
+        engine.problem(ProblemKind::Argument, call.span, message);
         return AbstractValue::Unknown;
     }
     if let Some(AbstractValue::Const(offset @ (Const::Int(_) | Const::Float(_) | Const::Bool(_)))) =

@@ -301,6 +301,12 @@ fn bitcast<'a>(engine: &mut Engine<'a>, span: Span, tile: &RuntimeValue, element
     AbstractValue::Tile(tile.with(element))
 }
 
+/// Whether one type is an integer and the other has eight bits of a float: there is no cast between them (front ends of
+/// Triton 3.3.1 to 3.9.0).
+pub(super) fn mixes_fp8(from: Dtype, to: Dtype) -> bool {
+    from.is_int() && to.is_fp8() || from.is_fp8() && to.is_int()
+}
+
 fn convert<'a>(engine: &mut Engine<'a>, span: Span, tile: &RuntimeValue, element: LaneType) -> AbstractValue<'a> {
     let stays = match (tile.element, element) {
         (LaneType::Number(from), LaneType::Number(to)) => from.is_int() && to.is_int(),
@@ -312,6 +318,7 @@ fn convert<'a>(engine: &mut Engine<'a>, span: Span, tile: &RuntimeValue, element
     let refused = match (tile.element, element) {
         (LaneType::Pointer(_), LaneType::Number(number)) => !(number.is_int() && matches!(number.bits(), 1 | 64)),
         (LaneType::Number(number), LaneType::Pointer(_)) => number.is_float(),
+        (LaneType::Number(from), LaneType::Number(to)) => mixes_fp8(from, to),
         _ => false,
     };
     if refused {

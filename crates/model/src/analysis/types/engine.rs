@@ -76,7 +76,7 @@ fn run<'a>(
         others: 0,
         has_left: false,
         notes_width,
-        roles: Roles::of(module, kernel),
+        roles: Roles::of(module, text, kernel),
     };
     let mut frame = Frame::new(kernel, true);
     engine.facts.coverage.signed = signature.is_some();

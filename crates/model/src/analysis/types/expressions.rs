@@ -53,7 +53,8 @@ impl<'a> Engine<'a> {
             ExprKind::Starred(_) => AbstractValue::Unknown,
             ExprKind::FString(parts) => {
                 for part in parts {
-                    if self.eval(part, frame).is_runtime() {
+                    // Messages for debugging are mostly in a branch that is not compiled.
+                    if self.eval(part, frame).is_runtime() && self.uncertain == 0 {
                         let message = "an f-string in a kernel can only hold compile-time values";
                         self.problem(ProblemKind::Conversion, expr.span, message);
                     }

@@ -2,6 +2,7 @@
 
 use super::application::Application;
 use super::dtype::Dtype;
+use super::elementwise::mixes_fp8;
 use super::engine::Engine;
 use super::shape::{self, Dim};
 use super::value::{AbstractValue, Const, LaneType, ProblemKind, RuntimeValue};
@@ -76,6 +77,7 @@ pub(super) fn load<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>) -> A
         return AbstractValue::Unknown;
     }
     engine.record(call, super::access::AccessKind::Load, &pointer);
+    check_fp8(engine, call, "other", number);
     check_mask(engine, call);
     if let Some(AbstractValue::Const(text @ Const::Str(_))) = &other {
         engine.problem(
@@ -165,6 +167,7 @@ pub(super) fn store<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>) -> 
     if let AbstractValue::Tile(value) = &value {
         check_stored(engine, call, &pointer, number, value);
     }
+    check_fp8(engine, call, "value", number);
     if let AbstractValue::Const(constant @ (Const::Str(_) | Const::None | Const::Type(_))) = &value {
         engine.problem(ProblemKind::MemoryAccess, call.span, format!("`{constant}` cannot be stored"));
     }
@@ -180,6 +183,21 @@ pub(super) fn store<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>) -> 
         guarded_store(engine, call, "mask", &pointer, &mask);
     }
     AbstractValue::none()
+}
+
+/// Reports integers for memory of eight-bit floats, and the reverse: a store and a load cast what they get.
+fn check_fp8<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>, name: &str, to: Option<Dtype>) {
+    let from = call.bound.given(name).and_then(Engine::number_of);
+    let (Some(from), Some(to)) = (from, to) else { return };
+    if mixes_fp8(from, to) {
+        let advice = match call.bound.given(name) {
+            Some(AbstractValue::Const(Const::Int(value))) => format!("; write `{value}.0`"),
+            _ if to.is_fp8() => "; cast it to `tl.float32` first".to_owned(),
+            _ => "; cast it to `tl.float32`, and then to an integer".to_owned(),
+        };
+        let message = format!("`{name}` is `{from}`, which cannot be cast to `{to}`{advice}");
+        engine.problem(ProblemKind::MemoryAccess, call.span, message);
+    }
 }
 
 /// Reports masks whose elements are not conditions.

@@ -154,7 +154,8 @@ impl<'a> Engine<'a> {
                     self.problem(ProblemKind::Global, span, message);
                     AbstractValue::Unknown
                 }
-                Some("math" | "numpy" | "torch" | "operator" | "functools") => {
+                // Private modules of torch have kernels, too: Inductor's helpers are under `@triton.jit`.
+                Some("math" | "numpy" | "torch" | "operator" | "functools") if !path.contains("._") => {
                     AbstractValue::Member(Arc::from(path.as_str()))
                 }
                 _ => self.imported(name, span),

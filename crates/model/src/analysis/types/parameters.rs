@@ -44,9 +44,11 @@ impl<'a> Engine<'a> {
             return AbstractValue::Unknown;
         }
         let about = self.about_parameter(&param.name);
-        if self.roles.dereferenced.contains(param.name.as_str()) {
+        let element = self.roles.elements.get(param.name.as_str()).copied();
+        // A launch that passes a tensor passes a pointer.
+        if element.is_some() || self.roles.dereferenced.contains(param.name.as_str()) {
             return AbstractValue::Tile(
-                RuntimeValue::new(LaneType::Pointer(None), Some(Arc::default())).knowing(about),
+                RuntimeValue::new(LaneType::Pointer(element), Some(Arc::default())).knowing(about),
             );
         }
         AbstractValue::Opaque(about)

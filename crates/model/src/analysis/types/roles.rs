@@ -1,9 +1,11 @@
 //! The roles of a kernel's parameters, as its text shows them.
 
-use rustc_hash::FxHashSet as HashSet;
+use rustc_hash::{FxHashMap as HashMap, FxHashSet as HashSet};
 
 use super::access::pointers;
+use super::dtype::Dtype;
 use crate::analysis::launches::{self, LaunchVariant};
+use crate::host::{HostRun, HostValue};
 use crate::kernel::ast::{Expr, ExprKind, Stmt, walk_expressions};
 use crate::kernel::{Kernel, Module};
 
@@ -16,16 +18,20 @@ pub(super) struct Roles<'a> {
     /// Names that occur as bounds of a range or as sizes of a shape.
     pub(super) bounds: HashSet<&'a str>,
     pub(super) is_launched: bool,
+    /// The element types of the tensors that the file's launches pass for pointers, where all of them agree.
+    pub(super) elements: HashMap<&'a str, Dtype>,
     pub(super) settings: Vec<LaunchVariant<'a>>,
 }
 
 impl<'a> Roles<'a> {
-    pub(super) fn of(module: &'a Module, kernel: &'a Kernel) -> Self {
+    pub(super) fn of(module: &'a Module, text: &'a str, kernel: &'a Kernel) -> Self {
+        let is_launched = launches::certainly_launched(module, kernel);
         Self {
+            elements: if is_launched { elements(module, text, kernel) } else { HashMap::default() },
             pointers: pointers(module, kernel),
             dereferenced: dereferenced(module, kernel),
             bounds: bounds(module, kernel),
-            is_launched: launches::certainly_launched(module, kernel),
+            is_launched,
             settings: launches::settings(module, kernel),
         }
     }
@@ -36,6 +42,27 @@ impl<'a> Roles<'a> {
         let upper = name.to_ascii_uppercase();
         upper.starts_with("BLOCK") || upper.ends_with("_SIZE") || upper.ends_with("BLOCK") || self.bounds.contains(name)
     }
+}
+
+fn elements<'a>(module: &'a Module, text: &'a str, kernel: &'a Kernel) -> HashMap<&'a str, Dtype> {
+    let mut found: HashMap<&str, Option<Dtype>> = HashMap::default();
+    let mut hosts: Vec<Option<usize>> = module.launches_of(&kernel.name).map(|launch| launch.host).collect();
+    hosts.dedup();
+    for host in hosts {
+        // Launches at the top level are not followed.
+        let Some(host) = host.and_then(|host| module.hosts.get(host)) else { return HashMap::default() };
+        let run = HostRun::of(module, text, host);
+        let is_own = |at: usize| module.launches[at].kernel.as_deref() == Some(&*kernel.name);
+        for launch in run.launches.iter().filter(|launch| is_own(launch.launch)) {
+            for param in &kernel.params {
+                let tensor = launch.value(module, kernel, &param.name).and_then(HostValue::tensor);
+                let dtype = tensor.and_then(|id| run.tensor(id).dtype);
+                let known = found.entry(&param.name).or_insert(dtype);
+                *known = known.filter(|known| dtype == Some(*known));
+            }
+        }
+    }
+    found.into_iter().filter_map(|(name, dtype)| Some((name, dtype?))).collect()
 }
 
 fn dereferenced<'a>(module: &'a Module, kernel: &'a Kernel) -> HashSet<&'a str> {

@@ -80,7 +80,10 @@ impl<'a> Engine<'a> {
         if let (StmtKind::Block(bodies), "with") = (&stmt.kind, word) {
             if let Some((items, rest)) = bodies.split_first() {
                 self.body(items, frame);
+                // Context managers belong to dialects, which may accept more in the body than Triton does.
+                self.silent += 1;
                 rest.iter().for_each(|body| self.body(body, frame));
+                self.silent -= 1;
             }
             frame.is_opaque = true;
             return;
