@@ -7,13 +7,53 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use model::analysis::dialect;
+use model::analysis::launches::{ArgumentSource, passed};
 use model::analysis::types::{self, AbstractValue, KernelAnalysis};
 use model::api::TritonTarget;
-use model::kernel::{Kernel, Module};
+use model::host::{HostLaunch, HostNumber, HostRun, HostTensor, HostValue};
+use model::kernel::ast::Expr;
+use model::kernel::{Kernel, Launch, Module};
 use model::syntax::{Source, Span};
 
 /// The values of a kernel's expressions by span, joined over all iterations of loops and all calls.
 pub(super) type SpanValues = FxHashMap<Span, AbstractValue<'static>>;
+
+/// A launch of a kernel of the file, with what is known about both sides.
+#[derive(Clone, Copy)]
+pub(super) struct KnownLaunch<'c, 'a> {
+    module: &'a Module,
+    /// The kernel.
+    pub(super) kernel: &'a Kernel,
+    /// The launch.
+    pub(super) launch: &'a Launch,
+    /// The facts about the kernel.
+    pub(super) facts: &'c KernelAnalysis,
+    /// The run of the function that launches it.
+    pub(super) run: &'c HostRun,
+    /// What the launch passes.
+    pub(super) passed: &'c HostLaunch,
+}
+
+impl<'c, 'a> KnownLaunch<'c, 'a> {
+    /// The tensor that the launch passes for a parameter.
+    pub(super) fn tensor(&self, param: &str) -> Option<&'c HostTensor> {
+        let id = self.passed.value(self.module, self.kernel, param).and_then(HostValue::tensor)?;
+        Some(self.run.tensor(id))
+    }
+
+    /// The integer that the launch passes for a parameter; unknown when it passes none.
+    pub(super) fn number(&self, param: &str) -> HostNumber {
+        self.passed.value(self.module, self.kernel, param).map_or(HostNumber::Unknown, HostValue::number)
+    }
+
+    /// The expression that the launch passes for a parameter.
+    pub(super) fn argument(&self, param: &str) -> Option<&'a Expr> {
+        match passed(self.launch, self.kernel, param) {
+            ArgumentSource::Argument(expr) => Some(expr),
+            _ => None,
+        }
+    }
+}
 
 /// The input of a rule: a file with its model, and the analyses of its kernels, which are computed on demand.
 #[derive(Clone, Debug)]
@@ -28,6 +68,7 @@ pub struct RuleContext<'a> {
     values: RefCell<FxHashMap<usize, Arc<SpanValues>>>,
     shallow: RefCell<FxHashMap<usize, bool>>,
     facts: OnceCell<Vec<Arc<KernelAnalysis>>>,
+    runs: OnceCell<Arc<[HostRun]>>,
     dead: OnceCell<Vec<Span>>,
     other_compiler: OnceCell<bool>,
     asked: Cell<ContextDependencies>,
@@ -48,8 +89,8 @@ impl<'a> RuleContext<'a> {
     pub fn new(source: &'a Source, module: &'a Module, target: TritonTarget) -> Self {
         let (facts, dead, other_compiler) = (OnceCell::new(), OnceCell::new(), OnceCell::new());
         let (values, shallow) = (RefCell::default(), RefCell::default());
-        let asked = Cell::default();
-        Self { source, module, target, path: None, values, shallow, facts, dead, other_compiler, asked }
+        let (asked, runs) = (Cell::default(), OnceCell::new());
+        Self { source, module, target, path: None, values, shallow, facts, runs, dead, other_compiler, asked }
     }
 
     /// The certain values of the expressions in the kernel `module.kernels[index]`, by span. Computed on first use.
@@ -87,6 +128,27 @@ impl<'a> RuleContext<'a> {
         self.facts.get_or_init(|| {
             let (module, text) = (self.module, self.source.text());
             (0..module.kernels.len()).map(|at| types::facts(module, text, self.target, at)).collect()
+        })
+    }
+
+    /// The runs of the functions that launch kernels, in the order of [`Module::hosts`]. Computed on first use.
+    #[must_use]
+    pub fn runs(&self) -> &[HostRun] {
+        self.ask_everything();
+        self.runs.get_or_init(|| HostRun::all(self.module, self.source.text()).into())
+    }
+
+    /// Each launch of a kernel of this file, with the kernel, the kernel's facts and the run of the function around it.
+    /// Launches at the top level and kernels with syntax errors are left out.
+    pub(super) fn launches(&self) -> impl Iterator<Item = KnownLaunch<'_, 'a>> {
+        self.runs().iter().flat_map(move |run| {
+            run.launches.iter().filter_map(move |passed| {
+                let module = self.module;
+                let launch = module.launches.get(passed.launch).filter(|launch| !launch.has_error)?;
+                let kernel = module.kernel(launch.kernel.as_deref()?).filter(|kernel| !kernel.has_error)?;
+                let at = module.kernels.iter().position(|other| other.span == kernel.span)?;
+                Some(KnownLaunch { module, kernel, launch, facts: &self.facts()[at], run, passed })
+            })
         })
     }
 

@@ -8,18 +8,23 @@
 //! elsewhere in the file.
 
 mod arange_bounds;
+mod backward_loop;
 mod borrowed_stride;
 mod branch_type_mismatch;
 mod cached_findings;
 mod cancelling_variance;
 mod changed_global;
 mod check;
+mod coarse_scale;
 mod compile_error;
 mod context;
+mod counted_padding;
 mod declaration;
 mod descriptor_strides;
 mod diagnostic;
 mod dtype_called;
+mod early_flag;
+mod expanded_gradient;
 mod findings;
 mod fix_edits;
 mod formula_reader;
@@ -30,6 +35,7 @@ mod host_tensor;
 mod ignored_nan;
 mod implicit_tf32;
 mod incompatible_shapes;
+mod integer_quotient;
 mod invalid_argument;
 mod invalid_condition;
 mod invalid_conversion;
@@ -50,9 +56,11 @@ mod local_mask;
 mod loop_argument;
 mod loop_exit;
 mod loop_type_change;
+mod lost_update;
 mod masked_row;
 mod memory_accesses;
 mod mismatched_arguments;
+mod narrow_index;
 mod narrow_row;
 mod negative_division;
 mod negative_offset;
@@ -68,9 +76,13 @@ mod program_race;
 mod reconcile;
 mod repeated_pass;
 mod rule;
+mod same_work;
 mod scope;
 mod selection;
+mod settled_alignment;
+mod short_grid;
 mod short_tensor;
+mod sliced_rows;
 mod stale_counter;
 mod strided_lanes;
 mod suppression;
@@ -81,10 +93,12 @@ mod tuned_coverage;
 mod tuned_grid;
 mod tuned_update;
 mod tuner_names;
+mod uncalled_method;
 mod unchecked_assert;
 mod unchecked_block;
 mod undecorated_helper;
 mod undefined_name;
+mod uneven_block;
 mod unfilled_reduction;
 mod unguarded_tail;
 mod unit_argument;
@@ -93,12 +107,15 @@ mod unknown_member;
 mod unordered_exchange;
 mod unpacking_mismatch;
 mod unreleased_lock;
+mod unset_sum;
 mod unsupported_syntax;
 mod unswizzled_tiles;
 mod untuned_launch;
+mod unused_exemption;
 mod unused_mask;
 mod varying_constexpr;
 mod widened_dot;
+mod wrapping_cast;
 
 pub use check::{check, check_with};
 pub use context::RuleContext;
@@ -129,6 +146,14 @@ static RULES: &[&Rule] = &[
     &tuned_coverage::RULE,
     &oversized_stages::RULE,
     &loop_argument::RULE,
+    &unset_sum::RULE,
+    &uncalled_method::RULE,
+    &settled_alignment::RULE,
+    &unused_exemption::RULE,
+    &expanded_gradient::RULE,
+    &sliced_rows::RULE,
+    &uneven_block::RULE,
+    &backward_loop::RULE,
     &unit_argument::RULE,
     &unknown_member::RULE,
     &dtype_called::RULE,
@@ -170,7 +195,13 @@ static RULES: &[&Rule] = &[
     &short_tensor::RULE,
     &descriptor_strides::RULE,
     &unreleased_lock::RULE,
+    &short_grid::RULE,
+    &same_work::RULE,
+    &lost_update::RULE,
     &padded_reduction::RULE,
+    &early_flag::RULE,
+    &coarse_scale::RULE,
+    &counted_padding::RULE,
     &implicit_tf32::RULE,
     &half_accumulator::RULE,
     &overflowing_exponential::RULE,
@@ -178,6 +209,9 @@ static RULES: &[&Rule] = &[
     &ignored_nan::RULE,
     &cancelling_variance::RULE,
     &half_sum::RULE,
+    &wrapping_cast::RULE,
+    &integer_quotient::RULE,
+    &narrow_index::RULE,
     &untuned_launch::RULE,
     &strided_lanes::RULE,
     &repeated_pass::RULE,

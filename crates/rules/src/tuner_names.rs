@@ -32,6 +32,9 @@ fn check(context: &RuleContext<'_>, findings: &mut Findings<'_>) {
             for (name, span) in names.iter().filter(|(name, _)| kernel.param(name).is_none()) {
                 findings.push(unknown(kernel, argument, name, *span));
             }
+            if argument == "key" {
+                findings.extend(names.iter().filter_map(|(name, span)| tuned(context, kernel, &tuner, name, *span)));
+            }
         }
         findings.extend(too_late(context, kernel, &tuner));
         findings.extend(too_early(kernel, &tuner));
@@ -58,6 +61,23 @@ fn unknown(kernel: &Kernel, argument: &str, name: &str, span: model::syntax::Spa
         ),
         _ => diagnostic,
     }
+}
+
+/// A name in `key` that the configurations set, and that no launch passes: it has no value when the key is computed.
+fn tuned(
+    context: &RuleContext<'_>,
+    kernel: &Kernel,
+    tuner: &Tuner<'_>,
+    name: &str,
+    span: model::syntax::Span,
+) -> Option<Diagnostic> {
+    let given = |launch| !matches!(passed(launch, kernel, name), ArgumentSource::Omitted);
+    let is_passed = context.module.launches_of(&kernel.name).any(given);
+    (tuner.sets(name) && tuner.at_least > 0 && !is_passed).then(|| {
+        let message =
+            format!("the configurations set `{name}`, so it has no value when the key is computed: leave it out");
+        Diagnostic::new(&RULE.declaration, span, message).with_related(kernel.name_span, "the kernel")
+    })
 }
 
 /// Names in `key` that a heuristic below the autotuner sets: it runs after the key is computed.

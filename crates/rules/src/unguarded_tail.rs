@@ -6,10 +6,14 @@ use model::analysis::launches::{ArgumentSource, passed, promises_full_tiles};
 use model::analysis::types::KernelAnalysis;
 use model::analysis::types::access::{Mask, MemoryAccess};
 use model::analysis::types::index::{Atom, IndexComparison, Poly};
+use model::host::HostNumber;
 use model::kernel::Kernel;
 use model::syntax::Span;
 
-use super::memory_accesses::{covers, global, guard, index, is_certain, lanes_in, report, tiled_by, upper_bound, verb};
+use super::context::KnownLaunch;
+use super::memory_accesses::{
+    covers, global, guard, index, is_certain, lanes_in, lanes_of, report, tiled_by, upper_bound, verb,
+};
 use super::{Declaration, Diagnostic, Findings, Rule, RuleContext, Severity};
 
 pub(super) static RULE: Rule = Rule {
@@ -25,7 +29,8 @@ pub(super) static RULE: Rule = Rule {
 ## What it does
 Finds accesses without a mask at `program · BLOCK + lane`, where another access of the kernel at the same offset masks just this
 number with `< n` and the launch starts `triton.cdiv(n, BLOCK)` programs; and accesses along `tl.arange(0, BLOCK)`, where another one masks
-the lane with `< n` and the launch passes `triton.next_power_of_2(n)` for `BLOCK`.
+the lane with `< n` and the launch passes `triton.next_power_of_2(n)` for `BLOCK`. A mask along one axis is none for the other: an
+access that is masked along its columns only is found where the launch shows that `n` is the number of its rows.
 
 ## Why is this bad?
 Unless `n` is a multiple of `BLOCK`, the last tile reads or writes behind the end. The mask of the other access
@@ -72,6 +77,31 @@ def run(x, y):
     scale[(x.shape[0],)](x, y, x.stride(0), n, BLOCK=block)
 ```
 
+```python
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def copy(x, y, rows, columns, xs, ys, BLOCK: tl.constexpr, WIDTH: tl.constexpr):
+    row = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    for start in range(0, columns, WIDTH):
+        column = start + tl.arange(0, WIDTH)
+        value = tl.load(x + row[:, None] * xs + column[None, :], mask=column[None, :] < columns)
+        #       ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+        mask = (row[:, None] < rows) & (column[None, :] < columns)
+        tl.store(y + row[:, None] * ys + column[None, :], value, mask=mask)
+
+
+def run(x):
+    rows, columns = x.shape
+    y = torch.empty_like(x)
+    grid = (triton.cdiv(rows, 16),)
+    copy[grid](x, y, rows, columns, x.stride(0), y.stride(0), BLOCK=16, WIDTH=128)
+    return y
+```
+
 ## Good
 ```python
 import triton
@@ -106,11 +136,68 @@ early `return` or anything else that is not analysed is in between.
 
 fn check(context: &RuleContext<'_>, findings: &mut Findings<'_>) {
     report(context, findings, |kernel, facts, access| {
-        if !is_certain(access) || access.mask != Mask::None {
+        if !is_certain(access) {
             return None;
         }
-        look(context, kernel, facts, access).filter(|_| !promises_full_tiles(context.module, kernel))
+        let bare = || look(context, kernel, facts, access).filter(|_| access.mask == Mask::None);
+        let found = bare().or_else(|| along_one_axis(context, kernel, facts, access));
+        found.filter(|_| !promises_full_tiles(context.module, kernel))
     });
+}
+
+/// An access that is not masked along one of its axes, where another access masks the same lanes with the size that the
+/// tensor has along this axis.
+fn along_one_axis(
+    context: &RuleContext<'_>,
+    kernel: &Kernel,
+    facts: &KernelAnalysis,
+    access: &MemoryAccess,
+) -> Option<Diagnostic> {
+    let index = index(access)?;
+    let base = index.base.as_deref()?;
+    let masked = match &access.mask {
+        Mask::None => Vec::new(),
+        _ => lanes_of(&guard(access)?.conditions),
+    };
+    lanes_in(index).into_iter().filter(|lane| !masked.contains(lane)).find_map(|lane| {
+        let axis = tiled_by(facts, &index.poly, lane)?;
+        let whole = global(facts, axis, lane)?;
+        let guards = facts.accesses.iter().filter_map(guard).flat_map(|guard| &guard.conditions);
+        let (condition, size) = guards.into_iter().find_map(|condition| {
+            let (left, right) = upper_bound(condition)?;
+            (*left == whole).then_some((condition, right.as_param()?))
+        })?;
+        let block = Poly::of_dim(&facts.lanes.get(lane as usize)?.size)?;
+        let grid = covers(context, kernel, axis, size, &block)?;
+        let stride = index.poly.factor_of(&Atom::Lane(lane))?;
+        let launch = context.launches().find(|known| {
+            known.kernel.span == kernel.span && has_size(known, base, &stride, &known.number(size))
+        })?;
+        let message = format!(
+            "along these lanes this {} past the end of `{base}` when `{size}` is not a multiple of {block}: its mask leaves them out, and \
+             another access masks them with `< {size}`",
+            verb(access)
+        );
+        Some(
+            Diagnostic::new(&RULE.declaration, access.span, message)
+                .with_related(condition.span, "the mask of another access")
+                .with_related(grid, "the grid rounds up")
+                .with_related(launch.launch.args_span, "the size is that of the tensor"),
+        )
+    })
+}
+
+/// Whether the tensor behind a pointer has the given size along the axis with the given stride.
+fn has_size(known: &KnownLaunch<'_, '_>, base: &str, stride: &Poly, size: &HostNumber) -> bool {
+    let Some(tensor) = known.tensor(base) else { return false };
+    let passed = match (stride.as_param(), stride.as_number()) {
+        (Some(name), _) => known.number(name),
+        (_, Some(number)) => HostNumber::Known(number),
+        _ => return false,
+    };
+    let rank = tensor.shape.as_ref().map_or(0, Vec::len);
+    let along = |axis: i128| tensor.stride(axis).is(&passed) && tensor.size(axis).is(size);
+    (0..rank).filter_map(|axis| i128::try_from(axis).ok()).any(along)
 }
 
 fn look(

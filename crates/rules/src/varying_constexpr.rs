@@ -3,7 +3,7 @@
 use model::analysis::host::{HostNames, Hosts, LocalBinding};
 use model::analysis::launches::{ArgumentSource, passed};
 use model::kernel::ast::{Call, Expr, ExprKind, Stmt, StmtKind};
-use model::kernel::{Kernel, Module};
+use model::kernel::{Kernel, Launch, Module};
 
 use super::{Declaration, Diagnostic, Findings, Rule, RuleContext, Severity};
 
@@ -91,7 +91,10 @@ fn check(context: &RuleContext<'_>, findings: &mut Findings<'_>) {
                 continue;
             }
             let names = hosts.around(launch);
-            let Some(tensor) = varies(&names, argument) else { continue };
+            let tensor = varies(&names, argument).map(str::to_owned);
+            let Some(tensor) = tensor.or_else(|| varies_through(context, &names, launch, kernel, &param.name)) else {
+                continue;
+            };
             if is_arithmetic_only(module, kernel, &param.name) {
                 let message = format!(
                     "`{}` is compiled again for each size of `{tensor}`: `{}` is `tl.constexpr`, and the kernel uses it for \
@@ -128,6 +131,32 @@ fn varies<'a>(names: &HostNames<'a>, argument: &'a Expr) -> Option<&'a str> {
     }
 }
 
+/// The same for a number that the function computes from the rows of a tensor, such as the stride of a new tensor with
+/// one column for each of them.
+fn varies_through<'a>(
+    context: &RuleContext<'a>,
+    names: &HostNames<'a>,
+    launch: &Launch,
+    kernel: &Kernel,
+    param: &str,
+) -> Option<String> {
+    let known = context.launches().find(|known| known.launch.span == launch.span)?;
+    if known.kernel.span != kernel.span {
+        return None;
+    }
+    let number = known.number(param);
+    // Rounding to a power of two, or choosing the smaller of two, leaves few different values.
+    let text = number.to_string();
+    if text.contains("next_power_of_2") || text.contains("min(") {
+        return None;
+    }
+    number.sources()?.into_iter().find_map(|source| {
+        let name = source.strip_suffix(".shape[0]").or_else(|| source.strip_suffix(".numel()"))?;
+        let is_data = names.is_param(name) && !is_fixed(name);
+        is_data.then(|| name.to_owned())
+    })
+}
+
 fn is_attribute<'a>(expr: &'a Expr, wanted: &str) -> Option<&'a Expr> {
     match &expr.kind {
         ExprKind::Attribute { value, name, .. } if name == wanted => Some(value),
@@ -141,12 +170,16 @@ fn is_method<'a>(call: &'a Call, wanted: &str) -> Option<&'a Expr> {
 
 fn tensor<'a>(names: &HostNames<'a>, expr: &'a Expr) -> Option<&'a str> {
     let name = expr.as_name().filter(|name| names.is_param(name))?;
+    (!is_fixed(name)).then_some(name)
+}
+
+/// Whether a tensor of this name most likely belongs to a model and has the same size in each call.
+fn is_fixed(name: &str) -> bool {
     let lower = name.to_ascii_lowercase();
-    let fixed = ["w", "cos", "sin"].contains(&lower.as_str())
+    ["w", "cos", "sin"].contains(&lower.as_str())
         || ["weight", "param", "bias", "table", "cache", "freq", "scale", "quant", "packed", "expert"]
             .iter()
-            .any(|word| lower.contains(word));
-    (!fixed).then_some(name)
+            .any(|word| lower.contains(word))
 }
 
 /// Whether a kernel uses `name` only where a run-time value works as well.

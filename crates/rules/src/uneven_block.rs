@@ -1,0 +1,128 @@
+//! H023: a tile size of the host that is not always a power of two.
+
+use model::analysis::host::HostNames;
+use model::analysis::types::index::Poly;
+use model::host::{HostNumber, HostOperator};
+use model::syntax::Span;
+
+use super::context::KnownLaunch;
+use super::{Declaration, Diagnostic, Findings, Rule, RuleContext, Severity};
+
+pub(super) static RULE: Rule = Rule {
+    declaration: Declaration {
+        code: "H023",
+        name: "uneven-block",
+        severity: Severity::Warning,
+        summary: "a tile size that is computed from a size and is not a power of two for each of them",
+        since: "0.1.0",
+        fixable: false,
+        tags: &[],
+        doc: r#"
+## What it does
+Finds launches that pass for the length of a `tl.arange` a number which the host computes from a size (rounded up to a
+multiple of 32, halved, or the size itself), and for which some size gives no power of two.
+
+## Why is this bad?
+`tl.arange` needs a power of two: the kernel compiles for some sizes, and fails with a `ValueError` for others.
+
+## Bad
+```python
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def total(x, y, n, BLOCK: tl.constexpr):
+    columns = tl.arange(0, BLOCK)
+    value = tl.load(x + tl.program_id(0) * n + columns, mask=columns < n, other=0.0)
+    tl.store(y + tl.program_id(0), tl.sum(value))
+
+
+def run(x, y):
+    rows, n = x.shape
+    block = (n + 31) // 32 * 32
+    #       ^^^^^^^^^^^^^^^^^^^
+    total[(rows,)](x, y, n, BLOCK=block)
+```
+
+## Good
+```python
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def total(x, y, n, BLOCK: tl.constexpr):
+    columns = tl.arange(0, BLOCK)
+    value = tl.load(x + tl.program_id(0) * n + columns, mask=columns < n, other=0.0)
+    tl.store(y + tl.program_id(0), tl.sum(value))
+
+
+def run(x, y):
+    rows, n = x.shape
+    total[(rows,)](x, y, n, BLOCK=triton.next_power_of_2(n))
+```
+
+## When it is silent
+When the function looks at the size in an assertion or a condition, and when the size is passed on as it is.
+
+## Sources
+[triton#8898](https://github.com/triton-lang/triton/issues/8898).
+"#,
+    },
+    check,
+};
+
+/// The sizes that are tried.
+const TRIED: std::ops::RangeInclusive<i128> = 1..=4096;
+
+fn check(context: &RuleContext<'_>, findings: &mut Findings<'_>) {
+    let mut seen: Vec<Span> = Vec::new();
+    for known in context.launches() {
+        for param in known.kernel.params.iter().filter(|param| param.constexpr) {
+            let Some(argument) = known.argument(&param.name).filter(|argument| !seen.contains(&argument.span)) else {
+                continue;
+            };
+            let Some((source, size, block)) = example(&known, &known.number(&param.name)) else { continue };
+            let Some(lane) = known.facts.lanes.iter().find(|lane| is_of(&lane.size, &param.name)) else { continue };
+            if context.is_for_other_compiler() {
+                return;
+            }
+            seen.push(argument.span);
+            let names =
+                HostNames::of(context.module, known.launch.host.and_then(|host| context.module.hosts.get(host)));
+            let made = names.resolve(argument).span;
+            let message = format!(
+                "for `{source}` = {size} this is {block}, and `tl.arange` needs a power of two; use `triton.next_power_of_2`"
+            );
+            findings.push(
+                Diagnostic::new(&RULE.declaration, made, message)
+                    .with_related(lane.span, "it is the length of this `tl.arange`"),
+            );
+        }
+    }
+}
+
+fn is_of(size: &model::analysis::types::shape::Dim, param: &str) -> bool {
+    Poly::of_dim(size).is_some_and(|poly| poly.as_param() == Some(param))
+}
+
+/// A size from outside for which a number of the host is positive and no power of two.
+fn example(known: &KnownLaunch<'_, '_>, number: &HostNumber) -> Option<(String, i128, i128)> {
+    // A size that is passed on as it is may be promised to be a power of two, and so may one that is only bounded.
+    let HostNumber::Operation(operation) = number else { return None };
+    let is_bounded = matches!(operation.op, HostOperator::Min | HostOperator::Max);
+    let is_size = [&operation.left, &operation.right].into_iter().any(|part| matches!(part, HostNumber::Given(_)));
+    let sources = number.sources()?;
+    let [source] = sources.as_slice() else { return None };
+    // Names of parameters, such as `group_size`, stand for numbers that callers choose with care.
+    let is_promised = is_bounded && is_size && !source.ends_with(".numel()");
+    if known.run.is_checked(source) || !source.contains('.') || is_promised {
+        return None;
+    }
+    TRIED.into_iter().find_map(|size| {
+        let block = number.evaluate(&|name| (name == &**source).then_some(size))?;
+        let is_power = u64::try_from(block).is_ok_and(u64::is_power_of_two);
+        (block > 0 && !is_power).then(|| (source.to_string(), size, block))
+    })
+}
