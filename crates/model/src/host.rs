@@ -167,7 +167,7 @@ impl<'a> Runner<'a> {
         {
             for name in gradients {
                 let gradient =
-                    HostTensor { name: Some(name.as_str().into()), ..self.from_outside(TensorOrigin::Gradient) };
+                    HostTensor { name: Some(name.as_str().into()), ..self.new_tensor(TensorOrigin::Gradient) };
                 let gradient = self.add(gradient);
                 state.names.insert(name, HostValue::Tensor(gradient));
             }
@@ -175,7 +175,7 @@ impl<'a> Runner<'a> {
         self.body(&host.body, &mut state);
     }
 
-    fn from_outside(&mut self, origin: TensorOrigin) -> HostTensor {
+    fn new_tensor(&mut self, origin: TensorOrigin) -> HostTensor {
         self.storages += 1;
         HostTensor {
             name: None,
@@ -204,7 +204,7 @@ impl<'a> Runner<'a> {
         match value {
             HostValue::Tensor(id) => Some(*id),
             HostValue::Given(_) | HostValue::Unknown => {
-                let mut tensor = self.from_outside(TensorOrigin::Given);
+                let mut tensor = self.new_tensor(TensorOrigin::Given);
                 let Some(name) = name else { return Some(self.add(tensor)) };
                 // A name that is bound anew means another tensor, whose sizes are not those of the first.
                 let is_first = matches!(value, HostValue::Given(_)) || !self.is_known(name);

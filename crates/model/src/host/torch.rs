@@ -39,7 +39,7 @@ impl<'a> Runner<'a> {
             }
             _ => None,
         };
-        let made = HostTensor { dtype, ..self.from_outside(TensorOrigin::Set) };
+        let made = HostTensor { dtype, ..self.new_tensor(TensorOrigin::Set) };
         HostValue::Tensor(self.add(made))
     }
 
@@ -146,7 +146,7 @@ impl<'a> Runner<'a> {
             ("item", []) | ("data_ptr", []) | ("element_size", []) => HostValue::Unknown,
             ("contiguous", []) => {
                 let storage =
-                    if tensor.is_contiguous() { tensor.storage } else { self.from_outside(TensorOrigin::Set).storage };
+                    if tensor.is_contiguous() { tensor.storage } else { self.new_tensor(TensorOrigin::Set).storage };
                 let kept = if tensor.is_contiguous() { tensor.origin } else { TensorOrigin::Set };
                 let copy = HostTensor { layout: Layout::Contiguous, storage, origin: kept, ..tensor };
                 HostValue::Tensor(self.add(copy))
@@ -214,7 +214,7 @@ impl<'a> Runner<'a> {
     fn copy(&mut self, id: TensorId, dtype: Option<Dtype>, expr: &'a Expr) -> HostValue {
         let tensor = self.run.tensors[id].clone();
         let is_same = dtype.is_some() && dtype == tensor.dtype;
-        let storage = if is_same { tensor.storage } else { self.from_outside(TensorOrigin::Set).storage };
+        let storage = if is_same { tensor.storage } else { self.new_tensor(TensorOrigin::Set).storage };
         // A copy of a tensor with gaps has none, or is not dense in the same order.
         let layout = if tensor.is_contiguous() { Layout::Contiguous } else { Layout::Unknown };
         let origin = if is_same { tensor.origin } else { TensorOrigin::Set };
@@ -341,7 +341,7 @@ impl<'a> Runner<'a> {
         expr: &'a Expr,
     ) -> HostValue {
         let made =
-            HostTensor { made: Some(expr.span), dtype, shape, layout: Layout::Contiguous, ..self.from_outside(origin) };
+            HostTensor { made: Some(expr.span), dtype, shape, layout: Layout::Contiguous, ..self.new_tensor(origin) };
         HostValue::Tensor(self.add(made))
     }
 
@@ -379,7 +379,7 @@ impl<'a> Runner<'a> {
                     dtype,
                     layout: Layout::Contiguous,
                     name: None,
-                    ..HostTensor { shape: like.shape, ..self.from_outside(origin) }
+                    ..HostTensor { shape: like.shape, ..self.new_tensor(origin) }
                 };
                 return HostValue::Tensor(self.add(made));
             }
