@@ -25,6 +25,7 @@ mod diagnostic;
 mod dtype_called;
 mod early_flag;
 mod expanded_gradient;
+mod false_assumption;
 mod findings;
 mod fix_edits;
 mod formula_reader;
@@ -57,6 +58,7 @@ mod loop_argument;
 mod loop_exit;
 mod loop_type_change;
 mod lost_update;
+mod mask_precedence;
 mod masked_row;
 mod memory_accesses;
 mod mismatched_arguments;
@@ -107,6 +109,7 @@ mod unknown_member;
 mod unordered_exchange;
 mod unpacking_mismatch;
 mod unreleased_lock;
+mod unscaled_offset;
 mod unset_sum;
 mod unsupported_syntax;
 mod unswizzled_tiles;
@@ -202,6 +205,9 @@ static RULES: &[&Rule] = &[
     &early_flag::RULE,
     &coarse_scale::RULE,
     &counted_padding::RULE,
+    &mask_precedence::RULE,
+    &false_assumption::RULE,
+    &unscaled_offset::RULE,
     &implicit_tf32::RULE,
     &half_accumulator::RULE,
     &overflowing_exponential::RULE,
