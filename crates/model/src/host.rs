@@ -25,7 +25,7 @@ use crate::kernel::ast::Expr;
 use crate::kernel::{HostFunction, Kernel, Module};
 use crate::syntax::Span;
 
-/// The result of running a host function, or the top level of a file.
+/// The result of running a host function.
 #[derive(Clone, Debug)]
 pub struct HostRun {
     /// The launches in the order in which they were met.
@@ -64,8 +64,6 @@ pub struct HostLaunch {
     pub unset: HashSet<usize>,
     /// Whether a loop may repeat the launch.
     pub is_repeated: bool,
-    /// Whether the function may pass the launch by.
-    pub is_conditional: bool,
 }
 
 /// A call of a function by a plain name.
@@ -138,8 +136,6 @@ struct Runner<'a> {
     depth: u32,
     /// The number of loops around the current statement.
     loops: u32,
-    /// The number of branches around it.
-    branches: u32,
 }
 
 impl<'a> Runner<'a> {
@@ -151,7 +147,7 @@ impl<'a> Runner<'a> {
             tensors: Vec::new(),
             checked: HashSet::default(),
         };
-        Self { module, text, host, run, lambdas: Vec::new(), storages: 0, depth: 0, loops: 0, branches: 0 }
+        Self { module, text, host, run, lambdas: Vec::new(), storages: 0, depth: 0, loops: 0 }
     }
 
     fn run(&mut self) {

@@ -1,11 +1,14 @@
 //! Helpers of the rules that match formulas: they look through names, casts and added axes of expressions.
 
+use std::sync::Arc;
+
 use rustc_hash::FxHashSet as HashSet;
 
 use model::analysis::definitions::Definitions;
 use model::kernel::ast::{Call, Expr, ExprKind};
 use model::kernel::{Kernel, Module};
 
+use super::context::SpanValues;
 use super::{Diagnostic, Rule, RuleContext};
 
 /// The number of findings per kernel after which a rule stops where each finding costs a walk over the whole kernel.
@@ -43,6 +46,12 @@ pub(super) struct FormulaReader<'a> {
 impl<'a> FormulaReader<'a> {
     pub(super) fn new(module: &'a Module, kernel: &'a Kernel) -> Self {
         Self { module, kernel, definitions: Definitions::of(kernel) }
+    }
+
+    /// The certain values of the kernel's expressions, by span; `None` for a kernel of another file.
+    pub(super) fn values(&self, context: &RuleContext<'_>) -> Option<Arc<SpanValues>> {
+        let at = self.module.kernels.iter().position(|kernel| kernel.span == self.kernel.span)?;
+        Some(context.values(at))
     }
 
     /// The name of the function of `triton.language` that is called, without `math.`.

@@ -1,6 +1,6 @@
 //! N009: `/` between integers whose result is stored as an integer.
 
-use model::analysis::types::access::AccessKind;
+use model::analysis::types::access::{AccessKind, MemoryAccess};
 use model::analysis::types::{AbstractValue, LaneType};
 use model::kernel::ast::{Expr, ExprKind};
 use model::syntax::Span;
@@ -93,18 +93,21 @@ fn check(context: &RuleContext<'_>, findings: &mut Findings<'_>) {
         if kernel.has_error || !context.source.slice(kernel.def_span).contains('/') {
             continue;
         }
-        for access in facts.accesses.iter().filter(|access| access.kind == AccessKind::Store) {
-            let LaneType::Pointer(Some(to)) = access.pointer.element else { continue };
-            if !to.is_int() || to.bits() == 1 {
-                continue;
-            }
+        let is_of_integers = |access: &&MemoryAccess| match access.pointer.element {
+            LaneType::Pointer(Some(to)) => access.kind == AccessKind::Store && to.is_int() && to.bits() > 1,
+            _ => false,
+        };
+        let mut stores = facts.accesses.iter().filter(is_of_integers).peekable();
+        if stores.peek().is_none() {
+            continue;
+        }
+        let (reader, values) = (FormulaReader::new(context.module, kernel), context.values(at));
+        for access in stores {
             let Some(value) = call_at(context, access.span).and_then(|call| call.argument("value", Some(1))) else {
                 continue;
             };
-            let reader = FormulaReader::new(context.module, kernel);
             let value = reader.definitions.behind(value);
             let ExprKind::Binary { op, left, right } = &value.kind else { continue };
-            let values = context.values(at);
             let is_integer = |expr: &Expr| match values.get(&expr.span) {
                 Some(AbstractValue::Tile(tile)) => {
                     matches!(tile.element, LaneType::Number(number) if number.is_int() && number.bits() > 1)

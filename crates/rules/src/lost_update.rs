@@ -105,7 +105,6 @@ fn look<'a>(context: &RuleContext<'a>, reader: &FormulaReader<'a>, expr: &'a Exp
 
 /// The load of a tile of indices in an address.
 fn index_of<'a>(context: &RuleContext<'a>, reader: &FormulaReader<'a>, pointer: &'a Expr) -> Option<&'a Expr> {
-    let at = reader.module.kernels.iter().position(|kernel| kernel.span == reader.kernel.span)?;
     let mut load = None;
     reader.walk_through(pointer, &mut rustc_hash::FxHashSet::default(), &mut |part| {
         if reader.call_of(part, &["load"]).is_some() {
@@ -113,7 +112,7 @@ fn index_of<'a>(context: &RuleContext<'a>, reader: &FormulaReader<'a>, pointer: 
         }
     });
     let load = load?;
-    let is_tile = match context.values(at).get(&load.span) {
+    let is_tile = match reader.values(context)?.get(&load.span) {
         Some(AbstractValue::Tile(tile)) => tile.is_block(),
         _ => false,
     };

@@ -76,22 +76,15 @@ fn look(context: &RuleContext<'_>, expr: &Expr) -> Option<Diagnostic> {
     let ExprKind::Compare { left, rest } = &expr.kind else { return None };
     let [(op, right)] = rest.as_slice() else { return None };
     // The span of an operand leaves out its parentheses, and that of the comparison does not.
-    let is_bare = |side: &Expr| {
-        side.span.start == expr.span.start
-            || side.span.end == expr.span.end && !context.source.slice(expr.span).ends_with(')')
-    };
-    let bits = |side: &Expr| matches!(&side.kind, ExprKind::Binary { op, .. } if op == "&" || op == "|");
-    let is_literal = |side: &Expr| side.as_int().is_some() || matches!(side.kind, ExprKind::Bool(_));
-    let (meant, side) = if bits(left) && left.span.start == expr.span.start && is_bare(left) {
-        let ExprKind::Binary { left: other, right: near, .. } = &left.kind else { return None };
-        if is_literal(near) || is_literal(other) || is_literal(right) || is_number(near) {
-            return None;
-        }
-        (near.span.start..right.span.end, left)
-    } else {
+    let ExprKind::Binary { op: bits, left: other, right: near } = &left.kind else { return None };
+    if left.span.start != expr.span.start || !matches!(bits.as_str(), "&" | "|") {
         return None;
-    };
-    let shown = context.source.slice(side.span);
+    }
+    let is_literal = |side: &Expr| side.as_int().is_some() || matches!(side.kind, ExprKind::Bool(_));
+    if is_literal(near) || is_literal(other) || is_literal(right) || is_number(near) {
+        return None;
+    }
+    let (meant, shown) = (near.span.start..right.span.end, context.source.slice(left.span));
     let text = context.source.text().get(meant.clone())?;
     let message = format!("this compares `{shown}` {op} …, since `&` and `|` bind tighter: write `({text})`");
     let mut found = Diagnostic::new(&RULE.declaration, expr.span, message);

@@ -118,10 +118,7 @@ fn is_unbounded<'a>(context: &RuleContext<'a>, reader: &FormulaReader<'a>, opera
     if !matches!(op.as_str(), "/" | "*") {
         return false;
     }
-    let Some(index) = reader.module.kernels.iter().position(|kernel| kernel.span == reader.kernel.span) else {
-        return false;
-    };
-    let values = context.values(index);
+    let Some(values) = reader.values(context) else { return false };
     let is_float = match values.get(&operand.span) {
         Some(AbstractValue::Tile(tile)) => matches!(tile.element, LaneType::Number(number) if number.is_float()),
         _ => false,

@@ -43,7 +43,7 @@ impl<'a> Runner<'a> {
             ExprKind::Call(call) => self.call(expr, call, state),
             ExprKind::Unary { op, operand } => self.unary(op, operand, state),
             ExprKind::Binary { op, left, right } => {
-                let (left, right) = (self.operand(left, state), self.operand(right, state));
+                let (left, right) = (self.value(left, state), self.value(right, state));
                 self.arithmetic(op, &left, &right)
             }
             ExprKind::BoolOp { op, left, right } => {
@@ -87,15 +87,10 @@ impl<'a> Runner<'a> {
                     HostValue::Tuple(more) => values.extend(more),
                     _ => return HostValue::Unknown,
                 },
-                _ => values.push(self.operand(item, state)),
+                _ => values.push(self.value(item, state)),
             }
         }
         HostValue::Tuple(values)
-    }
-
-    /// The value of an operand. The name of a parameter stays what it is.
-    fn operand(&mut self, expr: &'a Expr, state: &mut State<'a>) -> HostValue {
-        self.value(expr, state)
     }
 
     fn name(&mut self, name: &'a str, state: &mut State<'a>) -> HostValue {
@@ -375,14 +370,7 @@ impl<'a> Runner<'a> {
         let storages = tensors.iter().map(|id| self.run.tensors[*id].storage);
         let unset = storages.clone().filter(|storage| !state.written.contains(storage)).collect();
         state.written.extend(storages);
-        self.run.launches.push(HostLaunch {
-            launch: at,
-            args,
-            grid,
-            unset,
-            is_repeated: self.loops > 0,
-            is_conditional: self.branches > 0,
-        });
+        self.run.launches.push(HostLaunch { launch: at, args, grid, unset, is_repeated: self.loops > 0 });
     }
 
     fn grid(&mut self, launch: &'a Launch, state: &mut State<'a>) -> Option<Vec<HostNumber>> {

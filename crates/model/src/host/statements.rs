@@ -94,20 +94,17 @@ impl<'a> Runner<'a> {
             }
             return Then::Continues;
         }
-        self.branches += 1;
         for body in bodies {
             let mut after = state.clone();
             self.statements(body, &mut after);
             self.join(state, after);
         }
-        self.branches -= 1;
         Then::Continues
     }
 
     fn branches(&mut self, branches: &'a [(Expr, Vec<Stmt>)], orelse: &'a [Stmt], state: &mut State<'a>) -> Then {
         let mut outcome: Option<State<'a>> = None;
         let mut otherwise = state.clone();
-        self.branches += 1;
         let mut is_reachable = true;
         for (test, body) in branches {
             let found = self.check(test, &mut otherwise);
@@ -127,7 +124,6 @@ impl<'a> Runner<'a> {
         if is_reachable && self.statements(orelse, &mut otherwise) == Then::Continues {
             outcome = Some(self.joined(outcome, otherwise));
         }
-        self.branches -= 1;
         match outcome {
             Some(after) => {
                 *state = after;
@@ -155,10 +151,8 @@ impl<'a> Runner<'a> {
             self.bind(target, item, state);
         }
         self.loops += 1;
-        self.branches += 1;
         self.statements(body, state);
         self.loops -= 1;
-        self.branches -= 1;
         forget(body, state);
         state.written.extend(before.written);
     }
