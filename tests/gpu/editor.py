@@ -194,11 +194,12 @@ class Replay:
         return value.replace("${folder}", self.names["folder"]) if isinstance(value, str) else value
 
     def ask(self, at, params=None):
-        self.count += 1
-        self.asked[self.count] = at
         params = self.filled(self.steps[at]["params"]) if params is None else params
+        # Before the request gets its number: what the server asks meanwhile makes requests of its own.
         if "candidate" in params:
             self.wait(f"candidate {params['candidate']}", lambda: params["candidate"] in self.candidates, self.budget + MORE)
+        self.count += 1
+        self.asked[self.count] = at
         self.server.say({"id": self.count, "method": self.steps[at]["request"], "params": params})
 
     def takes(self, take):

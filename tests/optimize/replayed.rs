@@ -64,3 +64,11 @@ fn a_session_of_another_server_fails() {
     let said = text(&output.stdout);
     assert!(said.contains("took 'Run it twice'; offered are ['Run it once', 'Cancel']"), "{said}");
 }
+
+/// Requests keep their numbers whatever the server asks meanwhile.
+#[test]
+fn tests_of_the_replaying_editor_in_python_pass() {
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/gpu/test_editor.py");
+    let ran = Command::new(test_python()).args(["-B", script]).output().unwrap();
+    assert!(ran.status.success() && text(&ran.stderr).contains("\nOK"), "{}", text(&ran.stderr));
+}
