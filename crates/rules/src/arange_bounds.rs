@@ -331,7 +331,7 @@ impl<'a> Kinds<'a> {
             }
             StmtKind::AugAssign { target, .. } if binds(target, name) => found.push(Binding::RunTime(None)),
             StmtKind::For { target, .. } if binds(target, name) => found.push(Binding::Other),
-            StmtKind::Definition(defined) if defined == name => found.push(Binding::Other),
+            StmtKind::Definition { name: defined, .. } if defined == name => found.push(Binding::Other),
             StmtKind::Block(_) | StmtKind::Other(_) => found.push(Binding::Other),
             _ => {}
         });

@@ -27,7 +27,7 @@ impl<'a> Definitions<'a> {
                 targets.iter().for_each(|target| definitions.bind(target, value.as_ref()));
             }
             StmtKind::AugAssign { target, .. } | StmtKind::For { target, .. } => definitions.bind(target, None),
-            StmtKind::Definition(name) => definitions.add(name, None),
+            StmtKind::Definition { name, .. } => definitions.add(name, None),
             _ => {}
         });
         walk_expressions(&kernel.body, &mut |expr| {

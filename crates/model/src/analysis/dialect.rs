@@ -26,14 +26,41 @@ const WORDS: &[&str] = &[
 ];
 
 /// Whether one of the words occurs in `text`, in any case and not between letters (`torch_npu`, `GEMS_ASCEND`).
+///
+/// Comments do not count, and neither do questions about the device, since a file that asks is written for Triton's own
+/// compiler, too: `is_npu_available()`, `device == "npu"`.
 #[must_use]
 pub fn names_other_compiler(text: &str) -> bool {
     let lower = text.to_ascii_lowercase();
     let bytes = lower.as_bytes();
     let letter = |at: Option<usize>| at.and_then(|at| bytes.get(at)).is_some_and(u8::is_ascii_alphabetic);
     WORDS.iter().any(|word| {
-        memchr::memmem::find_iter(bytes, word).any(|at| !letter(at.checked_sub(1)) && !letter(Some(at + word.len())))
+        memchr::memmem::find_iter(bytes, word).any(|at| {
+            let end = at + word.len();
+            !letter(at.checked_sub(1))
+                && !letter(Some(end))
+                && !asks_about_device(bytes, at, end)
+                && !is_in_comment(bytes, at)
+        })
     })
+}
+
+/// Whether the word at `start..end` is a string of its own, or part of a name that begins with `is_` or `has_`.
+fn asks_about_device(bytes: &[u8], start: usize, end: usize) -> bool {
+    let quote = |at: Option<usize>| at.and_then(|at| bytes.get(at)).filter(|byte| matches!(byte, b'"' | b'\''));
+    if let (Some(before), Some(after)) = (quote(start.checked_sub(1)), quote(Some(end))) {
+        return before == after;
+    }
+    let is_of_name = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
+    let from = bytes[..start].iter().rposition(|byte| !is_of_name(byte)).map_or(0, |at| at + 1);
+    let name = bytes[from..start].strip_prefix(b"_").unwrap_or(&bytes[from..start]);
+    name.starts_with(b"is_") || name.starts_with(b"has_")
+}
+
+/// Whether a `#` comes before `at` in its line.
+fn is_in_comment(bytes: &[u8], at: usize) -> bool {
+    let line = bytes[..at].iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
+    bytes[line..at].contains(&b'#')
 }
 
 /// Modules of forks of Triton, and of extensions, that accept more than Triton's own front end.
@@ -56,7 +83,17 @@ mod tests {
         {
             assert!(names_other_compiler(text), "{text}");
         }
-        for text in ["torch.sort(x, descending=True)", "ascending order", "inputs = numpy", "cannot"] {
+        for text in [
+            "torch.sort(x, descending=True)",
+            "ascending order",
+            "inputs = numpy",
+            "cannot",
+            "from liger_kernel.utils import is_npu_available",
+            "if not _is_npu():",
+            "if HAS_NPU:",
+            "if device == 'npu':",
+            "x = 4  # tuned on xpu and npu",
+        ] {
             assert!(!names_other_compiler(text), "{text}");
         }
     }

@@ -87,8 +87,9 @@ impl<'a> HostNames<'a> {
             _ => {}
         });
         walk_statements(body, &mut |stmt| {
-            if let StmtKind::Definition(name) = &stmt.kind {
-                bound.entry(name).or_default().push(LocalBinding::Other);
+            if let StmtKind::Definition { name, lambda } = &stmt.kind {
+                let binding = lambda.as_ref().map_or(LocalBinding::Other, LocalBinding::Value);
+                bound.entry(name).or_default().push(binding);
             }
         });
         walk_expressions(body, &mut |expr| {

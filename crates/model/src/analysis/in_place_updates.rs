@@ -22,9 +22,15 @@ pub struct Update<'a> {
 /// The certain updates of `kernel`, at most one for each parameter, in source order.
 #[must_use]
 pub fn updates<'a>(module: &'a Module, kernel: &'a Kernel) -> Vec<Update<'a>> {
+    updates_through(module, kernel, 0)
+}
+
+/// The same for a helper that is called by `depth` others.
+fn updates_through<'a>(module: &'a Module, kernel: &'a Kernel, depth: usize) -> Vec<Update<'a>> {
     let mut walk = Walk {
         module,
         kernel,
+        depth,
         roots: Roots::new(module, kernel),
         versions: HashMap::default(),
         carried: HashMap::default(),
@@ -42,9 +48,9 @@ pub fn updates<'a>(module: &'a Module, kernel: &'a Kernel) -> Vec<Update<'a>> {
     found
 }
 
-/// Atomic additions whose results are unused, to tensors that the kernel writes in no other way.
+/// Atomic additions whose results are unused, to tensors that the kernel writes in no other way on the same path.
 fn additions<'a>(module: &'a Module, kernel: &'a Kernel, roots: &Roots<'a>) -> Vec<Update<'a>> {
-    let (mut added, mut written) = (Vec::new(), HashSet::default());
+    let (mut added, mut written) = (Vec::new(), Vec::new());
     let mut unused = HashSet::default();
     walk_statements(&kernel.body, &mut |stmt| {
         if let StmtKind::Expr(expr) = &stmt.kind {
@@ -57,13 +63,28 @@ fn additions<'a>(module: &'a Module, kernel: &'a Kernel, roots: &Roots<'a>) -> V
         match module.language_member(kernel, &call.func).as_deref() {
             Some("atomic_add") if unused.contains(&expr.span) => added.push((root, expr.span)),
             Some("load") | None => {}
-            Some(_) => {
-                written.insert(root);
-            }
+            Some(_) => written.push((root, expr.span)),
         }
     });
-    added.retain(|(root, _)| !written.contains(root));
+    added.retain(|(root, span)| {
+        written.iter().all(|(other, at)| other != root || are_exclusive(&kernel.body, *span, *at))
+    });
     added.into_iter().map(|(param, span)| Update { param, span, load: None }).collect()
+}
+
+/// Whether two places are in different branches of one `if`, so that a program runs one of them at most.
+fn are_exclusive(body: &[Stmt], one: Span, other: Span) -> bool {
+    let mut found = false;
+    walk_statements(body, &mut |stmt| {
+        if let StmtKind::If { branches, orelse } = &stmt.kind {
+            let of = |span: Span| {
+                let holds = |body: &[Stmt]| body.iter().any(|stmt| stmt.span.contains(span));
+                branches.iter().map(|(_, body)| body).chain([orelse]).position(|body| holds(body))
+            };
+            found |= matches!((of(one), of(other)), (Some(one), Some(other)) if one != other);
+        }
+    });
+    found
 }
 
 /// The pointer parameters from which pointers are computed.
@@ -160,6 +181,9 @@ struct Load<'a> {
 /// The largest number of loads that a value is followed to. More of them hide an update.
 const MOST: usize = 16;
 
+/// Helpers that call each other deeper than this are not followed.
+const MAX_CALLS: usize = 3;
+
 /// The loads from which a value comes, each with whether arithmetic has changed it since.
 type Carried = Vec<(usize, bool)>;
 
@@ -167,6 +191,8 @@ type Carried = Vec<(usize, bool)>;
 struct Walk<'a> {
     module: &'a Module,
     kernel: &'a Kernel,
+    /// The number of calls around the kernel.
+    depth: usize,
     roots: Roots<'a>,
     versions: HashMap<&'a str, usize>,
     carried: HashMap<&'a str, Carried>,
@@ -194,13 +220,18 @@ impl<'a> Walk<'a> {
                 self.bind(target, &carried);
             }
             StmtKind::If { branches, orelse } => {
+                // What one branch writes, another does not see.
+                let before = self.touched.clone();
+                let mut after = before.clone();
                 for (test, body) in branches {
                     self.eval(test);
                     self.guarded(test, body);
+                    after.extend(std::mem::replace(&mut self.touched, before.clone()));
                 }
                 if let Some((test, _)) = branches.last() {
                     self.guarded(test, orelse);
                 }
+                self.touched.extend(after);
             }
             StmtKind::For { target, iter, body, orelse } => {
                 self.eval(iter);
@@ -290,6 +321,7 @@ impl<'a> Walk<'a> {
             }
             _ => {}
         }
+        self.helper(expr, call);
         let receiver = match &call.func.kind {
             ExprKind::Attribute { value, .. } if member.is_none() => self.eval(value),
             _ => Vec::new(),
@@ -305,6 +337,19 @@ impl<'a> Walk<'a> {
             return Vec::new();
         }
         join(parts, matches!(member.as_deref(), Some("dot" | "exp" | "exp2" | "log" | "log2" | "sqrt" | "rsqrt")))
+    }
+
+    /// Adds what a helper of the file updates through the pointers that it gets.
+    fn helper(&mut self, expr: &'a Expr, call: &'a Call) {
+        let callee = call.func.as_name().and_then(|name| self.module.kernel(name)).filter(|_| self.depth < MAX_CALLS);
+        let Some(callee) = callee.filter(|callee| !callee.has_error && callee.span != self.kernel.span) else { return };
+        for update in updates_through(self.module, callee, self.depth + 1) {
+            let at = callee.params.iter().position(|param| param.name == update.param);
+            let root = call.argument(update.param, at).and_then(|pointer| self.roots.of(pointer, 0));
+            if let Some(root) = root.filter(|root| !self.touched.contains(root)) {
+                self.found.push(Update { param: root, span: expr.span, load: None });
+            }
+        }
     }
 
     fn load(&mut self, expr: &'a Expr, address: &'a Expr) -> Option<usize> {

@@ -41,6 +41,8 @@ pub fn lanes_that_count<'a>(module: &'a Module, kernel: &'a Kernel) -> Reduction
         reads: None,
         copies: 0,
         depth: 0,
+        calls: 0,
+        returned: None,
     };
     let mut names = Names::default();
     run.body(&kernel.body, &mut names);
@@ -81,6 +83,10 @@ struct Run<'a> {
     /// The number of values copied so far.
     copies: usize,
     depth: usize,
+    /// The number of helpers around the current statement.
+    calls: usize,
+    /// What the helper that is running returns, as far as it was met.
+    returned: Option<LaneValue<'a>>,
 }
 
 /// Whether control continues after a statement.
@@ -139,11 +145,15 @@ impl<'a> Run<'a> {
                 self.body(orelse, names);
             }
             StmtKind::Return(value) => {
-                value.iter().for_each(|value| drop(self.eval(value, names)));
+                let value = value.as_ref().map_or_else(LaneValue::unknown, |value| self.eval(value, names));
+                self.returned = Some(match self.returned.take() {
+                    Some(before) => before.either(&value),
+                    None => value,
+                });
                 return Then::Ends;
             }
             StmtKind::Break | StmtKind::Continue | StmtKind::Raise => return Then::Ends,
-            StmtKind::Block(_) | StmtKind::Other(_) | StmtKind::Definition(_) => {
+            StmtKind::Block(_) | StmtKind::Other(_) | StmtKind::Definition { .. } => {
                 // It is not known which of its bodies run, so everything that it may bind is unknown from here on.
                 names.values.clear();
                 let locals = self.kernel.locals.iter();

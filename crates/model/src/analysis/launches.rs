@@ -1,7 +1,7 @@
 //! The values that launches and configurations of a file pass for a kernel's parameters.
 
 use super::constants::integer;
-use crate::kernel::ast::{Expr, ExprKind, StmtKind, has_star, walk_statements};
+use crate::kernel::ast::{Expr, ExprKind, StmtKind, has_star, walk_expressions, walk_statements};
 use crate::kernel::{Config, Kernel, Launch, Module};
 use crate::syntax::Span;
 
@@ -16,15 +16,31 @@ pub enum ArgumentSource<'a> {
     Unknown,
 }
 
-/// Whether the host certainly launches `kernel` and no kernel of the file calls it. Then its parameters are numbers and
-/// pointers, and those without `constexpr` are run-time values.
+/// Whether the host certainly launches `kernel`, here or from another file, and no kernel of the file calls it. Then its
+/// parameters are numbers and pointers, and those without `constexpr` are run-time values.
 #[must_use]
 pub fn certainly_launched(module: &Module, kernel: &Kernel) -> bool {
     let known = module.kernel(&kernel.name).is_some_and(|found| found.span == kernel.span);
     let tuned = kernel.autotune.is_some() || kernel.heuristics.as_ref().is_none_or(|names| !names.is_empty());
     known
-        && (tuned || module.launches_of(&kernel.name).next().is_some())
         && !module.called_in_kernels().contains(kernel.name.as_str())
+        && (tuned || module.launches_of(&kernel.name).next().is_some() || is_entry_point(module, kernel))
+}
+
+/// Whether a kernel that the file does not launch has the form of one that another file launches: it finds its own part of the work,
+/// writes its results to memory, and returns nothing.
+fn is_entry_point(module: &Module, kernel: &Kernel) -> bool {
+    let (mut finds_part, mut writes, mut returns) = (false, false, false);
+    walk_expressions(&kernel.body, &mut |expr| {
+        if let Some(call) = expr.as_call()
+            && let Some(member) = module.language_member(kernel, &call.func)
+        {
+            finds_part |= member == "program_id";
+            writes |= member == "store" || member.starts_with("atomic_");
+        }
+    });
+    walk_statements(&kernel.body, &mut |stmt| returns |= matches!(&stmt.kind, StmtKind::Return(Some(_))));
+    finds_part && writes && !returns
 }
 
 /// The way in which `launch` sets the parameter `name` of `kernel`.
@@ -158,12 +174,18 @@ pub(crate) fn passed_alike(module: &Module, kernel: &Kernel, left: &str, right: 
 /// compile-time parameter. Then masks may be redundant.
 #[must_use]
 pub fn promises_full_tiles(module: &Module, kernel: &Kernel) -> bool {
+    promises_full_tiles_of(module, kernel, None)
+}
+
+/// The same for the tiles whose size is the parameter `block`; for any parameter where that is `None`.
+#[must_use]
+pub fn promises_full_tiles_of(module: &Module, kernel: &Kernel, block: Option<&str>) -> bool {
     let launches = module.launches.iter().filter(|launch| launch.target.mentions(&kernel.name));
     launches.filter_map(|launch| Some((launch, module.hosts.get(launch.host?)?))).any(|(launch, host)| {
         let passed: Vec<&Expr> = kernel
             .params
             .iter()
-            .filter(|param| param.constexpr)
+            .filter(|param| param.constexpr && block.is_none_or(|block| block == param.name))
             .filter_map(|param| match passed(launch, kernel, &param.name) {
                 ArgumentSource::Argument(value) => Some(value),
                 ArgumentSource::Omitted | ArgumentSource::Unknown => None,
@@ -213,7 +235,7 @@ fn host_integer(module: &Module, launch: Option<&Launch>, expr: &Expr) -> Option
                 StmtKind::AugAssign { target, .. } | StmtKind::For { target, .. } if target.mentions(name) => {
                     bindings.push(None);
                 }
-                StmtKind::Definition(defined) if defined == name => bindings.push(None),
+                StmtKind::Definition { name: defined, .. } if defined == name => bindings.push(None),
                 _ => {}
             });
             match bindings.as_slice() {

@@ -75,8 +75,9 @@ impl<'a> Runner<'a> {
             }
             StmtKind::Break | StmtKind::Continue | StmtKind::Raise => return Then::Ends,
             StmtKind::Block(bodies) => return self.block(stmt, bodies, state),
-            StmtKind::Definition(name) => {
-                state.names.insert(name, HostValue::Unknown);
+            StmtKind::Definition { name, lambda } => {
+                let value = lambda.as_ref().map_or(HostValue::Unknown, |lambda| self.value(lambda, state));
+                state.names.insert(name, value);
             }
             StmtKind::Other(_) => forget(std::slice::from_ref(stmt), state),
             _ => stmt.exprs().into_iter().for_each(|expr| drop(self.value(expr, state))),

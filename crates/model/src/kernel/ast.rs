@@ -227,8 +227,13 @@ pub enum StmtKind {
     Raise,
     /// An import statement.
     Import,
-    /// A nested function or class, by name.
-    Definition(String),
+    /// A nested function or class.
+    Definition {
+        /// Its name.
+        name: String,
+        /// For a function that only returns something, the same as a [`ExprKind::Lambda`].
+        lambda: Option<Expr>,
+    },
     /// `with`, `try`, `match` and similar statements: their bodies in order. None of them can be assumed to run.
     Block(Vec<Vec<Stmt>>),
     /// Any other statement; the text is the node kind of the grammar.
@@ -417,7 +422,7 @@ impl Stmt {
             | StmtKind::Pass
             | StmtKind::Raise
             | StmtKind::Import
-            | StmtKind::Definition(_)
+            | StmtKind::Definition { .. }
             | StmtKind::Block(_)
             | StmtKind::Other(_) => Vec::new(),
         }

@@ -67,10 +67,13 @@ impl<'a> AstBuilder<'a> {
             "raise_statement" => StmtKind::Raise,
             "assert_statement" => StmtKind::Assert(self.named_exprs(node)),
             "import_statement" | "import_from_statement" | "future_import_statement" => StmtKind::Import,
-            "function_definition" | "class_definition" => StmtKind::Definition(self.name_of(node)),
-            "decorated_definition" => {
-                StmtKind::Definition(field(node, "definition").map_or_else(String::new, |n| self.name_of(n)))
+            "function_definition" | "class_definition" => {
+                StmtKind::Definition { name: self.name_of(node), lambda: self.as_lambda(node) }
             }
+            "decorated_definition" => StmtKind::Definition {
+                name: field(node, "definition").map_or_else(String::new, |n| self.name_of(n)),
+                lambda: None,
+            },
             "with_statement" => StmtKind::Block(self.with_statement(node)),
             "try_statement" | "match_statement" => StmtKind::Block(self.blocks_below(node)),
             other => StmtKind::Other(other.to_owned()),
@@ -366,6 +369,22 @@ impl<'a> AstBuilder<'a> {
             }
         }
         ExprKind::Comprehension { element: Box::new(self.field(node, "body")), clauses, filtered }
+    }
+
+    /// A function that only returns something, as a lambda.
+    fn as_lambda(self, node: Node<'_>) -> Option<Expr> {
+        let body = super::top_level::result(node, self)?;
+        let (list, mut params) = (field(node, "parameters")?, Vec::new());
+        let mut cursor = list.walk();
+        for param in list.named_children(&mut cursor) {
+            let name = match param.kind() {
+                "identifier" => param,
+                "typed_parameter" => param.named_child(0).filter(|name| name.kind() == "identifier")?,
+                _ => return None,
+            };
+            params.push(self.str(name).to_owned());
+        }
+        Some(Expr { span: node_span(node), kind: ExprKind::Lambda { params, body: Box::new(body) } })
     }
 
     fn lambda(self, node: Node<'_>) -> ExprKind {

@@ -309,7 +309,7 @@ pub(super) fn collect_locals(body: &[super::ast::Stmt], locals: &mut HashSet<Str
     walk_statements(body, &mut |stmt| match &stmt.kind {
         StmtKind::Assign { targets, .. } => targets.iter().for_each(|target| target_names(target, locals)),
         StmtKind::AugAssign { target, .. } | StmtKind::For { target, .. } => target_names(target, locals),
-        StmtKind::Definition(name) => {
+        StmtKind::Definition { name, .. } => {
             locals.insert(name.clone());
         }
         _ => {}

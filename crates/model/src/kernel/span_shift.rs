@@ -136,7 +136,7 @@ impl ShiftSpans for Stmt {
                 body.shift(by);
                 orelse.shift(by);
             }
-            StmtKind::Return(value) => value.shift(by),
+            StmtKind::Return(value) | StmtKind::Definition { lambda: value, .. } => value.shift(by),
             StmtKind::Assert(parts) => parts.shift(by),
             StmtKind::Block(bodies) => bodies.shift(by),
             StmtKind::Break
@@ -144,7 +144,6 @@ impl ShiftSpans for Stmt {
             | StmtKind::Pass
             | StmtKind::Raise
             | StmtKind::Import
-            | StmtKind::Definition(_)
             | StmtKind::Other(_) => {}
         }
     }

@@ -150,7 +150,7 @@ fn function(node: Node<'_>, lower: AstBuilder<'_>) -> Option<PlainFunction> {
 }
 
 /// The expression that a function returns, when the `return` is all that its body does.
-fn result(function: Node<'_>, lower: AstBuilder<'_>) -> Option<Expr> {
+pub(super) fn result(function: Node<'_>, lower: AstBuilder<'_>) -> Option<Expr> {
     let body = field(function, "body")?;
     let mut cursor = body.walk();
     let is_docstring = |child: &Node<'_>| {
@@ -190,7 +190,7 @@ fn bound_names(stmt: &StmtKind) -> Vec<String> {
         StmtKind::AugAssign { target, .. } | StmtKind::For { target, .. } => {
             target.as_name().map(str::to_owned).into_iter().collect()
         }
-        StmtKind::Definition(name) => vec![name.clone()],
+        StmtKind::Definition { name, .. } => vec![name.clone()],
         _ => Vec::new(),
     }
 }

@@ -126,7 +126,7 @@ fn block_of<'a>(body: &'a [Stmt], launch: &Launch, in_loop: bool) -> Option<(&'a
 fn has_unknown(around: Around<'_>) -> bool {
     let mut has_unknown = false;
     walk_statements(&around.host.body, &mut |stmt| {
-        has_unknown |= matches!(stmt.kind, StmtKind::Other(_) | StmtKind::Definition(_));
+        has_unknown |= matches!(stmt.kind, StmtKind::Other(_) | StmtKind::Definition { .. });
     });
     has_unknown
 }

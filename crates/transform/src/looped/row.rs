@@ -303,7 +303,9 @@ fn given(kernel: &Kernel) -> Option<Vec<(&str, Option<&Expr>)>> {
             is_known &= target.as_name().map(|name| given.push((name, Some(value)))).is_some();
         }
         StmtKind::For { target, .. } => is_known &= target.as_name().map(|name| given.push((name, None))).is_some(),
-        StmtKind::Assign { .. } | StmtKind::Definition(_) | StmtKind::Block(_) | StmtKind::Other(_) => is_known = false,
+        StmtKind::Assign { .. } | StmtKind::Definition { .. } | StmtKind::Block(_) | StmtKind::Other(_) => {
+            is_known = false
+        }
         _ => {}
     });
     is_known.then_some(given)

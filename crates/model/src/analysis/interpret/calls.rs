@@ -24,6 +24,8 @@ const MAPS: &[(&str, bool, bool)] = &[
     ("sqrt_rn", true, true),
     ("tanh", true, false),
 ];
+/// Helpers that call each other deeper than this are not run.
+const MAX_CALLS: usize = 3;
 /// Functions that return their first argument.
 const HINTS: &[&str] = &["debug_barrier", "max_constancy", "max_contiguous", "multiple_of"];
 impl<'a> Run<'a> {
@@ -47,11 +49,33 @@ impl<'a> Run<'a> {
                     ("float", _) if infinity(call).is_some() => LaneValue::scalar().of_number(infinity(call)),
                     ("float" | "int" | "min" | "max", true) => LaneValue::scalar(),
                     ("min" | "max", false) if values.len() == 2 => values[0].binary(Operation::Other, &values[1]),
-                    _ => LaneValue::unknown(),
+                    // A function of another file computes a number from numbers.
+                    (_, true) if !values.is_empty() && self.module.kernel(name).is_none() => LaneValue::scalar(),
+                    _ => self.helper(name, &arguments),
                 }
             }
             _ => LaneValue::unknown(),
         }
+    }
+
+    /// Runs a helper of the file with these arguments.
+    fn helper(&mut self, name: &str, arguments: &CallArguments<'a, '_>) -> LaneValue<'a> {
+        let callee = self.module.kernel(name).filter(|callee| !callee.has_error && callee.span != self.kernel.span);
+        let Some(callee) = callee.filter(|_| self.calls < MAX_CALLS) else { return LaneValue::unknown() };
+        let mut names = Names::default();
+        for (at, param) in callee.params.iter().enumerate() {
+            let number = || if param.default.is_some() { LaneValue::scalar() } else { LaneValue::unknown() };
+            let value = arguments.value(&param.name, at).cloned().unwrap_or_else(number);
+            names.values.insert(&param.name, value);
+        }
+        let kernel = std::mem::replace(&mut self.kernel, callee);
+        let (assignment, reads, returned) = (self.assignment.take(), self.reads.take(), self.returned.take());
+        self.calls += 1;
+        self.body(&callee.body, &mut names);
+        self.calls -= 1;
+        let value = std::mem::replace(&mut self.returned, returned);
+        (self.kernel, self.assignment, self.reads) = (kernel, assignment, reads);
+        value.unwrap_or_else(LaneValue::unknown)
     }
 
     /// `value.name(…)`

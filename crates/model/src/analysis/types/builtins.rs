@@ -55,7 +55,13 @@ impl<'a> Engine<'a> {
             ("min" | "max", [first, rest @ ..]) if !rest.is_empty() => {
                 // Before 3.6 only the first two arguments count.
                 let rest = if self.since(6) == Some(true) { rest } else { &rest[..1] };
-                rest.iter().fold(first.clone(), |best, value| functions::elementwise(self, span, &best, value))
+                rest.iter().fold(first.clone(), |best, value| {
+                    let about = super::index::extreme(name, &best.scalarized(), &value.scalarized());
+                    match functions::elementwise(self, span, &best, value) {
+                        AbstractValue::Tile(tile) => AbstractValue::Tile(tile.knowing(about)),
+                        other => other,
+                    }
+                })
             }
             ("print", [first, ..]) => {
                 let is_text = matches!(

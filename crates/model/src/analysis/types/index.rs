@@ -47,6 +47,8 @@ pub struct IndexComparison {
     pub left: Poly,
     /// The right side.
     pub right: Poly,
+    /// For each axis of the mask, the indices of the `tl.arange`s that are compared along it; empty when that is not known.
+    pub axes: Vec<Vec<u32>>,
     /// Span of the comparison.
     pub span: Span,
 }
@@ -73,6 +75,9 @@ pub struct Narrow {
     pub poly: Poly,
 }
 
+/// The longest name of a number by what it is computed from, in bytes.
+const MAX_NAME: usize = 240;
+
 /// The largest number of such operations that is recorded for one index.
 const MAX_NARROW: usize = 16;
 
@@ -83,6 +88,17 @@ pub struct MaskGuard {
     pub conditions: Vec<IndexComparison>,
     /// Whether there may be further conditions.
     pub is_partial: bool,
+}
+
+impl MaskGuard {
+    /// The same conditions with other axes, where axes are known.
+    fn with_axes(&self, change: impl Fn(&[Vec<u32>]) -> Vec<Vec<u32>>) -> Self {
+        let mut changed = self.clone();
+        for condition in changed.conditions.iter_mut().filter(|condition| !condition.axes.is_empty()) {
+            condition.axes = change(&condition.axes);
+        }
+        changed
+    }
 }
 
 /// Knowledge about a value beyond its type.
@@ -144,7 +160,12 @@ impl LaneFact {
                 index.axes.insert(at.min(index.axes.len()), Vec::new());
                 Self::Index(Arc::new(index))
             }
-            other => other.clone(),
+            Self::Guard(guard) => Self::Guard(Arc::new(guard.with_axes(|axes| {
+                let mut axes = axes.to_vec();
+                axes.insert(at.min(axes.len()), Vec::new());
+                axes
+            }))),
+            Self::Nothing => Self::Nothing,
         }
     }
 
@@ -156,8 +177,11 @@ impl LaneFact {
                 let axes = order.iter().filter_map(|&at| index.axes.get(at).cloned()).collect();
                 Self::Index(Arc::new(Index { axes, ..(**index).clone() }))
             }
-            Self::Index(_) => Self::Nothing,
-            other => other.clone(),
+            Self::Guard(guard) => Self::Guard(Arc::new(guard.with_axes(|axes| {
+                let is_known = axes.len() == order.len();
+                order.iter().filter(|_| is_known).filter_map(|&at| axes.get(at).cloned()).collect()
+            }))),
+            Self::Index(_) | Self::Nothing => Self::Nothing,
         }
     }
 }
@@ -244,10 +268,13 @@ pub(super) fn unary(op: &str, about: &LaneFact) -> LaneFact {
 #[must_use]
 pub(super) fn comparison(op: &str, left: &AbstractValue<'_>, right: &AbstractValue<'_>, span: Span) -> LaneFact {
     match (index_of(left), index_of(right)) {
-        (Some(a), Some(b)) if a.base.is_none() && b.base.is_none() && joined_axes(&a.axes, &b.axes).is_some() => {
-            let condition = IndexComparison { op: op.into(), left: a.poly, right: b.poly, span };
-            LaneFact::Guard(Arc::new(MaskGuard { conditions: vec![condition], is_partial: false }))
-        }
+        (Some(a), Some(b)) if a.base.is_none() && b.base.is_none() => match joined_axes(&a.axes, &b.axes) {
+            Some(axes) => {
+                let condition = IndexComparison { op: op.into(), left: a.poly, right: b.poly, axes, span };
+                LaneFact::Guard(Arc::new(MaskGuard { conditions: vec![condition], is_partial: false }))
+            }
+            None => LaneFact::Guard(Arc::new(MaskGuard { conditions: Vec::new(), is_partial: true })),
+        },
         _ => LaneFact::Guard(Arc::new(MaskGuard { conditions: Vec::new(), is_partial: true })),
     }
 }
@@ -270,11 +297,48 @@ fn both(left: &AbstractValue<'_>, right: &AbstractValue<'_>) -> LaneFact {
     LaneFact::Guard(Arc::new(a))
 }
 
-/// The knowledge that is certain when the value is one of two.
+/// The knowledge that is certain when the value is one of two. What differs must be the same in all lanes; it becomes one
+/// unknown number.
 #[must_use]
 pub(super) fn either(a: &RuntimeValue, b: &RuntimeValue) -> LaneFact {
     if a.about == b.about {
         return a.about.clone();
     }
-    LaneFact::Nothing
+    match (&a.about, &b.about) {
+        (LaneFact::Index(one), LaneFact::Index(other)) if one.base == other.base && one.axes == other.axes => {
+            joined(one, other).map_or(LaneFact::Nothing, |poly| {
+                LaneFact::Index(Arc::new(Index { poly, narrow: Vec::new(), ..(**one).clone() }))
+            })
+        }
+        _ => LaneFact::Nothing,
+    }
+}
+
+/// The part that two indices share, plus one atom for the rest: `other(…)`, by what it may be.
+fn joined(one: &Index, other: &Index) -> Option<Poly> {
+    let (mut shared, mut rests) = (Poly::default(), [one.poly.clone(), other.poly.clone()]);
+    for term in &one.poly.terms {
+        if other.poly.terms.contains(term) {
+            shared.terms.push(term.clone());
+            rests.iter_mut().for_each(|rest| rest.terms.retain(|kept| kept != term));
+        }
+    }
+    let varies = |rest: &Poly| rest.any(|atom| matches!(atom, Atom::Lane(_)));
+    let name = format!("other({} | {})", rests[0], rests[1]);
+    if rests.iter().any(varies) || name.len() > MAX_NAME {
+        return None;
+    }
+    shared.plus(&Poly::atom(Atom::Param(name.into())), 1)
+}
+
+/// The least or greatest of two numbers that are the same in all lanes, as an atom by its operands.
+#[must_use]
+pub(super) fn extreme(name: &str, left: &AbstractValue<'_>, right: &AbstractValue<'_>) -> LaneFact {
+    match (index_of(left), index_of(right)) {
+        (Some(a), Some(b)) if a.base.is_none() && b.base.is_none() && a.axes.is_empty() && b.axes.is_empty() => {
+            let key = format!("{name}({}, {})", a.poly, b.poly);
+            if key.len() > MAX_NAME { LaneFact::Nothing } else { LaneFact::scalar(Poly::atom(Atom::Param(key.into()))) }
+        }
+        _ => LaneFact::Nothing,
+    }
 }

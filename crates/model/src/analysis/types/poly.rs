@@ -140,6 +140,18 @@ impl Poly {
         self.terms.iter().any(|(atoms, _)| atoms.iter().any(&wanted))
     }
 
+    /// The polynomial with each atom replaced; `None` on overflow.
+    #[must_use]
+    pub fn renamed(&self, new: &mut impl FnMut(&Atom) -> Atom) -> Option<Self> {
+        let mut renamed = Self::number(self.constant);
+        for (atoms, factor) in &self.terms {
+            let mut atoms: Vec<Atom> = atoms.iter().map(&mut *new).collect();
+            atoms.sort();
+            renamed.add_term(atoms, *factor)?;
+        }
+        Some(renamed)
+    }
+
     /// The factor of `atom`, where it occurs once in each of its terms: `BLOCK` for program 0 in `program(0)·BLOCK +
     /// lane(0)`.
     #[must_use]

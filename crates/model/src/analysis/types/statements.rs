@@ -55,7 +55,11 @@ impl<'a> Engine<'a> {
                 parts.iter().for_each(|part| drop(self.eval(part, frame)));
             }
             StmtKind::Pass | StmtKind::Break | StmtKind::Continue => {}
-            StmtKind::Raise | StmtKind::Import | StmtKind::Definition(_) | StmtKind::Block(_) | StmtKind::Other(_) => {
+            StmtKind::Raise
+            | StmtKind::Import
+            | StmtKind::Definition { .. }
+            | StmtKind::Block(_)
+            | StmtKind::Other(_) => {
                 self.unsupported_statement(stmt, frame);
             }
         }
@@ -88,7 +92,7 @@ impl<'a> Engine<'a> {
             frame.is_opaque = true;
             return;
         }
-        let is_decorated = matches!(stmt.kind, StmtKind::Definition(_)) && message.is_empty();
+        let is_decorated = matches!(stmt.kind, StmtKind::Definition { .. }) && message.is_empty();
         // The statement may be in a branch that is never compiled.
         if self.uncertain == 0 && !frame.is_opaque {
             if is_decorated {
