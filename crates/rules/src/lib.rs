@@ -7,6 +7,7 @@
 //! A rule that examines each kernel by itself calls `RuleContext::in_kernels`, which caches its findings across edits
 //! elsewhere in the file.
 
+mod address_argument;
 mod arange_bounds;
 mod backward_loop;
 mod borrowed_stride;
@@ -17,6 +18,7 @@ mod changed_global;
 mod check;
 mod coarse_scale;
 mod compile_error;
+mod compounding_scale;
 mod context;
 mod counted_padding;
 mod declaration;
@@ -62,6 +64,7 @@ mod mask_precedence;
 mod masked_row;
 mod memory_accesses;
 mod mismatched_arguments;
+mod misplaced_reduction;
 mod narrow_index;
 mod narrow_row;
 mod negative_division;
@@ -69,7 +72,9 @@ mod negative_offset;
 mod offset_overflow;
 mod out_of_resources;
 mod overflowing_exponential;
+mod overflowing_softplus;
 mod oversized_stages;
+mod padded_minimum;
 mod padded_reduction;
 mod page;
 mod plain_call;
@@ -90,6 +95,8 @@ mod strided_lanes;
 mod suppression;
 #[cfg(test)]
 mod tests;
+mod tile_boolean;
+mod transposed_mask;
 mod truncated_row;
 mod tuned_coverage;
 mod tuned_grid;
@@ -101,24 +108,29 @@ mod unchecked_block;
 mod undecorated_helper;
 mod undefined_name;
 mod uneven_block;
+mod unfilled_index;
 mod unfilled_reduction;
 mod unguarded_tail;
 mod unit_argument;
 mod unknown_attribute;
 mod unknown_member;
+mod unmasked_tile;
 mod unordered_exchange;
 mod unpacking_mismatch;
 mod unreleased_lock;
 mod unscaled_offset;
 mod unset_sum;
+mod unsigned_difference;
 mod unsupported_syntax;
 mod unswizzled_tiles;
 mod untuned_launch;
 mod unused_exemption;
+mod unused_flag;
 mod unused_mask;
 mod varying_constexpr;
 mod widened_dot;
 mod wrapping_cast;
+mod zero_scale;
 
 pub use check::{check, check_with};
 pub use context::RuleContext;
@@ -157,6 +169,8 @@ static RULES: &[&Rule] = &[
     &sliced_rows::RULE,
     &uneven_block::RULE,
     &backward_loop::RULE,
+    &unused_flag::RULE,
+    &address_argument::RULE,
     &unit_argument::RULE,
     &unknown_member::RULE,
     &dtype_called::RULE,
@@ -183,6 +197,8 @@ static RULES: &[&Rule] = &[
     &invalid_loop_bounds::RULE,
     &unsupported_syntax::RULE,
     &unpacking_mismatch::RULE,
+    &tile_boolean::RULE,
+    &misplaced_reduction::RULE,
     &unfilled_reduction::RULE,
     &offset_overflow::RULE,
     &unused_mask::RULE,
@@ -208,6 +224,11 @@ static RULES: &[&Rule] = &[
     &mask_precedence::RULE,
     &false_assumption::RULE,
     &unscaled_offset::RULE,
+    &transposed_mask::RULE,
+    &unmasked_tile::RULE,
+    &unfilled_index::RULE,
+    &compounding_scale::RULE,
+    &padded_minimum::RULE,
     &implicit_tf32::RULE,
     &half_accumulator::RULE,
     &overflowing_exponential::RULE,
@@ -218,6 +239,9 @@ static RULES: &[&Rule] = &[
     &wrapping_cast::RULE,
     &integer_quotient::RULE,
     &narrow_index::RULE,
+    &overflowing_softplus::RULE,
+    &unsigned_difference::RULE,
+    &zero_scale::RULE,
     &untuned_launch::RULE,
     &strided_lanes::RULE,
     &repeated_pass::RULE,

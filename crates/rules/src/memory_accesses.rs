@@ -9,7 +9,7 @@ use model::analysis::types::KernelAnalysis;
 use model::analysis::types::access::{AccessKind, Mask, MemoryAccess};
 use model::analysis::types::index::{Atom, Index, IndexComparison, MaskGuard, Poly};
 use model::analysis::types::signature;
-use model::kernel::ast::{Call, walk_expressions};
+use model::kernel::ast::{Call, Expr, walk_expressions};
 use model::kernel::{Kernel, Launch};
 use model::syntax::Span;
 
@@ -138,7 +138,19 @@ pub(super) fn covers_in<'a>(
 ) -> Option<Span> {
     let extents = extents(names, launch)?;
     let Extent::Tiles { size: covered, block: by } = extents.get(usize::from(axis))? else { return None };
-    let same_block = match (block.as_param(), block.as_number()) {
+    (has_block(names, launch, kernel, block, by) && is_passed(names, launch, kernel, size, covered))
+        .then_some(launch.grid.span)
+}
+
+/// Whether the host expression `by` is what the launch passes for `block`, a parameter or number.
+pub(super) fn has_block<'a>(
+    names: &HostNames<'a>,
+    launch: &'a Launch,
+    kernel: &Kernel,
+    block: &Poly,
+    by: &'a Expr,
+) -> bool {
+    match (block.as_param(), block.as_number()) {
         (Some(name), _) => is_passed(names, launch, kernel, name, by),
         (_, Some(number)) => {
             names.integer(by) == Some(number)
@@ -148,8 +160,7 @@ pub(super) fn covers_in<'a>(
                     .any(|param| param.constexpr && is_passed(names, launch, kernel, &param.name, by))
         }
         _ => false,
-    };
-    (same_block && is_passed(names, launch, kernel, size, covered)).then_some(launch.grid.span)
+    }
 }
 
 /// The parameters by which the kernel steps from row to row of the tensor behind the pointer `base`: those that are

@@ -2,7 +2,7 @@
 
 use rustc_hash::FxHashSet as HashSet;
 
-use model::kernel::ast::{Expr, ExprKind, walk_expressions};
+use model::kernel::ast::{Expr, ExprKind, StmtKind, walk_expressions, walk_statements};
 use model::syntax::Span;
 
 use super::formula_reader::{FormulaReader, MAX_DEPTH, find, is_infinite};
@@ -48,7 +48,7 @@ impl<'a> FormulaReader<'a> {
             }
             _ => return None,
         };
-        let (exponential, argument) = self.exponential(self.uncast(top), 0)?;
+        let (exponential, argument) = self.scaled_exponential(top)?;
         let divisor = self.uncast(bottom);
         let (divisor, is_sum) = match self.sum(divisor) {
             Some(summed) => (self.uncast(summed), true),
@@ -71,6 +71,17 @@ impl<'a> FormulaReader<'a> {
             Diagnostic::new(&RULE.declaration, exponential.span, message)
                 .with_related(expr.span, "the quotient of exponentials"),
         )
+    }
+
+    /// The exponential in a quotient's upper part, which may be multiplied with something.
+    fn scaled_exponential(&self, top: &'a Expr) -> Option<(&'a Expr, &'a Expr)> {
+        let top = self.uncast(top);
+        match &top.kind {
+            ExprKind::Binary { op, left, right } if op == "*" => {
+                self.exponential(left, 0).or_else(|| self.exponential(right, 0))
+            }
+            _ => self.exponential(top, 0),
+        }
     }
 
     /// The spans inside of selections, whose other alternative may handle large arguments.
@@ -115,11 +126,23 @@ impl<'a> FormulaReader<'a> {
                 } else if one(left) {
                     self.exponential(right, depth + 1)
                 } else {
-                    None
+                    // `exp(x) - exp(-x)` beside `exp(x) + exp(-x)`
+                    self.exponential(right, depth + 1).and(self.exponential(left, depth + 1))
                 }
             }
             _ => None,
         }
+    }
+
+    /// Whether a name is the parameter of a helper that computes something from it.
+    fn is_operand(&self, name: &str) -> bool {
+        let mut returns = false;
+        let mut is_changed = false;
+        walk_statements(&self.kernel.body, &mut |stmt| {
+            returns |= matches!(stmt.kind, StmtKind::Return(Some(_)));
+            is_changed |= stmt.targets().iter().any(|target| target.mentions(name));
+        });
+        returns && !is_changed && self.kernel.param(name).is_some_and(|param| !param.constexpr)
     }
 
     /// Whether an expression is a loaded value or a product, which may be cast, scaled, masked or added to another
@@ -134,6 +157,7 @@ impl<'a> FormulaReader<'a> {
                 || expr.as_name().is_some_and(|name| self.kernel.param(name).is_some())
         };
         match &expr.kind {
+            ExprKind::Name(name) => self.is_operand(name),
             ExprKind::Call(call) => match self.member(call).as_deref() {
                 Some("load" | "dot") => true,
                 Some("where") => {

@@ -122,7 +122,13 @@ fn is_shared(facts: &KernelAnalysis, store: &MemoryAccess) -> bool {
         Mask::None => true,
         Mask::Unknown => false,
         Mask::Tile(tile) => tile.about.guard().is_some_and(|guard| {
-            let fixed = |poly: &Poly| !depends_on_program(poly);
+            let fixed = |poly: &Poly| {
+                let counters = poly.renamed(&mut |atom| match atom {
+                    Atom::Loop(id) if store.loops.contains(id) => Atom::Programs(0),
+                    other => other.clone(),
+                });
+                counters.is_some_and(|poly| !depends_on_program(&poly))
+            };
             !guard.is_partial
                 && guard.conditions.iter().all(|condition| fixed(&condition.left) && fixed(&condition.right))
         }),
@@ -134,7 +140,13 @@ fn is_shared(facts: &KernelAnalysis, store: &MemoryAccess) -> bool {
                 .all(|bound| bound.as_ref().is_some_and(|poly| !depends_on_program(poly)))
         })
     });
-    same_mask && bounds_fixed && !depends_on_program(&index.poly)
+    // A counter runs over the same numbers in each program.
+    let counters: Vec<Atom> = store.loops.iter().map(|id| Atom::Loop(*id)).collect();
+    let without_counters = index.poly.renamed(&mut |atom| match atom {
+        Atom::Loop(_) if counters.contains(atom) => Atom::Programs(0),
+        other => other.clone(),
+    });
+    same_mask && bounds_fixed && without_counters.is_some_and(|poly| !depends_on_program(&poly))
 }
 
 /// Whether the kernel divides its work among programs along an axis on which no launch has only one program.

@@ -1,8 +1,8 @@
 //! M018: a kernel without a program number that several programs run.
 
 use model::analysis::types::access::AccessKind;
-use model::host::HostNumber;
-use model::kernel::ast::walk_expressions;
+use model::host::{HostNumber, HostOperator};
+use model::kernel::ast::{Expr, walk_expressions};
 use model::kernel::{Kernel, Module};
 use model::syntax::Span;
 
@@ -85,7 +85,22 @@ fn check(context: &RuleContext<'_>, findings: &mut Findings<'_>) {
     let mut seen: Vec<Span> = Vec::new();
     for known in context.launches() {
         let grid = known.launch.grid.span;
-        if seen.contains(&grid) || !starts_several(&known) || !is_alike_everywhere(context, known.kernel) {
+        if seen.contains(&grid) {
+            continue;
+        }
+        if !starts_several(&known) || !is_alike_everywhere(context, known.kernel) {
+            if let Some(axis) = unused_axis(context, &known)
+                && let Some(store) = known.facts.accesses.iter().find(|access| access.kind == AccessKind::Store)
+                && !context.is_for_other_compiler()
+            {
+                seen.push(grid);
+                let message = format!(
+                    "`{}` never asks for `tl.program_id({axis})`, so the programs along this axis read and write the same",
+                    known.kernel.name
+                );
+                findings
+                    .push(Diagnostic::new(&RULE.declaration, grid, message).with_related(store.span, "written by all"));
+            }
             continue;
         }
         let store = known.facts.accesses.iter().find(|access| access.kind == AccessKind::Store);
@@ -112,6 +127,47 @@ fn starts_several(known: &KnownLaunch<'_, '_>) -> bool {
         HostNumber::Given(name) => name.contains('.'),
         _ => false,
     })
+}
+
+/// An axis along which the grid has a number of tiles, and whose programs the kernel does not tell from each other.
+fn unused_axis(context: &RuleContext<'_>, known: &KnownLaunch<'_, '_>) -> Option<usize> {
+    let text = context.source.slice(known.kernel.span);
+    let tells = ["num_programs", "atomic_", "inline_asm", "globaltimer", "smid", "import "];
+    if tells.iter().any(|word| text.contains(word)) || calls_others(context.module, known.kernel) {
+        return None;
+    }
+    let asked = asked_axes(context.module, known.kernel, 0)?;
+    let grid = known.passed.grid.as_ref()?;
+    let is_tiled = |extent: &HostNumber| match extent {
+        HostNumber::Operation(operation) => {
+            let divides = matches!(operation.op, HostOperator::CeilDiv | HostOperator::Python("//"));
+            divides && extent.sources().is_some()
+        }
+        _ => false,
+    };
+    (0..grid.len()).find(|axis| !asked.contains(axis) && is_tiled(&grid[*axis]))
+}
+
+/// The axes whose programs a kernel or a helper of it asks for; `None` when that is not known.
+fn asked_axes(module: &Module, kernel: &Kernel, depth: usize) -> Option<Vec<usize>> {
+    let (mut axes, mut is_known) = (Vec::new(), depth < 4);
+    walk_expressions(&kernel.body, &mut |expr| {
+        let Some(call) = expr.as_call() else { return };
+        if module.language_member(kernel, &call.func).as_deref() == Some("program_id") {
+            let axis =
+                call.argument("axis", Some(0)).and_then(Expr::as_int).and_then(|axis| usize::try_from(axis).ok());
+            is_known &= axis.is_some();
+            axes.extend(axis);
+        } else if let Some(callee) = call.func.as_name().and_then(|name| module.kernel(name))
+            && depth < 4
+        {
+            match asked_axes(module, callee, depth + 1) {
+                Some(more) => axes.extend(more),
+                None => is_known = false,
+            }
+        }
+    });
+    is_known.then_some(axes)
 }
 
 /// Whether nothing in the kernel tells one program from another.

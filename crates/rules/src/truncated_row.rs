@@ -9,7 +9,7 @@ use model::kernel::ast::{Expr, ExprKind, StmtKind, walk_statements};
 use model::kernel::{HostFunction, Kernel, Launch};
 use model::syntax::Span;
 
-use super::memory_accesses::{guard, index, is_certain, is_described, kernels, lanes_in, upper_bound};
+use super::memory_accesses::{guard, index, is_certain, is_described, kernels, lanes_in, tiled_by, upper_bound};
 use super::{Declaration, Diagnostic, Findings, Rule, RuleContext, Severity};
 
 pub(super) static RULE: Rule = Rule {
@@ -128,6 +128,7 @@ fn row<'f>(facts: &'f KernelAnalysis, access: &'f MemoryAccess) -> Option<(&'f s
             atoms.iter().any(|atom| matches!(atom, Atom::Program(_)))
                 && (block.as_param().is_some_and(|block| atoms.contains(&Atom::Param(block.into()))) || atoms.len() < 2)
         });
+        let divided = divided || tiled_by(facts, &index.poly, *lane).is_some();
         (known.start == Some(0) && left.constant == 0 && !divided && lanes_in(index).contains(lane))
             .then_some((size, block))
     })

@@ -55,36 +55,43 @@ fn unrestored(context: &RuleContext<'_>, kernel: &Kernel, tuner: &Tuner<'_>) -> 
         }
     }
     let found = updates(context.module, kernel).into_iter().filter(|update| !named.contains(&update.param));
-    found.map(|update| report(kernel, tuner, &update)).collect()
+    report(tuner, &found.collect::<Vec<_>>()).into_iter().collect()
 }
 
-fn report(kernel: &Kernel, tuner: &Tuner<'_>, update: &Update<'_>) -> Diagnostic {
-    let param = update.param;
-    let how = if update.load.is_some() { "is read and written back changed" } else { "is added to" };
+/// The finding, at the tuner, which lacks the names.
+fn report(tuner: &Tuner<'_>, updates: &[Update<'_>]) -> Option<Diagnostic> {
+    let (first, more) = updates.split_first()?;
+    let list = updates.iter().map(|update| format!("`{}`", update.param)).collect::<Vec<_>>().join(" and ");
+    let how = match (more, first.load) {
+        ([], Some(_)) => "is read and written back changed",
+        ([], None) => "is added to",
+        _ => "are read and written back changed, or added to",
+    };
+    let (tensor, names) = if more.is_empty() { ("tensor", "it") } else { ("tensors", "them") };
     let message = format!(
-        "`{param}` {how}, and the tuner runs the kernel many times on the same tensor: the first result is wrong unless \
-         `restore_value` or `reset_to_zero` names it"
+        "{list} {how}, and the tuner runs the kernel many times on the same {tensor}: the first result is wrong unless `restore_value` or \
+         `reset_to_zero` names {names}"
     );
-    let tuned = kernel.decorators[tuner.place].expr.span;
-    let mut diagnostic = Diagnostic::new(&RULE.declaration, update.span, message);
-    if let Some(load) = update.load {
-        diagnostic = diagnostic.with_related(load, "read here");
+    let mut diagnostic = Diagnostic::new(&RULE.declaration, tuner.call.func.span, message);
+    for update in updates {
+        diagnostic = diagnostic.with_related(update.span, format!("`{}` is changed here", update.param));
     }
-    diagnostic = diagnostic.with_related(tuned, "the tuner");
-    match restore(tuner, param) {
-        Some(edit) => diagnostic.with_fix(format!("Restore `{param}` between the runs"), vec![edit]),
+    let params: Vec<&str> = updates.iter().map(|update| update.param).collect();
+    Some(match restore(tuner, &params) {
+        Some(edit) => diagnostic.with_fix(format!("Restore {list} between the runs"), vec![edit]),
         None => diagnostic,
-    }
+    })
 }
 
-/// The edit that adds a tensor to `restore_value`.
-fn restore(tuner: &Tuner<'_>, param: &str) -> Option<Edit> {
+/// The edit that adds tensors to `restore_value`.
+fn restore(tuner: &Tuner<'_>, params: &[&str]) -> Option<Edit> {
     let insert = |at: usize, text: String| Some(Edit { span: Span::new(at, at), text });
+    let names = params.iter().map(|param| format!("\"{param}\"")).collect::<Vec<_>>().join(", ");
     match tuner.call.argument("restore_value", Some(4)) {
-        None => insert(tuner.call.args.last()?.span.end, format!(", restore_value=[\"{param}\"]")),
+        None => insert(tuner.call.args.last()?.span.end, format!(", restore_value=[{names}]")),
         Some(list) => match &list.kind {
-            ExprKind::None => Some(Edit { span: list.span, text: format!("[\"{param}\"]") }),
-            ExprKind::List(items) => insert(items.last()?.span.end, format!(", \"{param}\"")),
+            ExprKind::None => Some(Edit { span: list.span, text: format!("[{names}]") }),
+            ExprKind::List(items) => insert(items.last()?.span.end, format!(", {names}")),
             _ => None,
         },
     }

@@ -2,6 +2,7 @@
 
 use model::analysis::host::HostNames;
 use model::analysis::types::index::Poly;
+use model::analysis::types::shape::Dim;
 use model::host::{HostNumber, HostOperator};
 use model::syntax::Span;
 
@@ -83,8 +84,14 @@ fn check(context: &RuleContext<'_>, findings: &mut Findings<'_>) {
             let Some(argument) = known.argument(&param.name).filter(|argument| !seen.contains(&argument.span)) else {
                 continue;
             };
-            let Some((source, size, block)) = example(&known, &known.number(&param.name)) else { continue };
-            let Some(lane) = known.facts.lanes.iter().find(|lane| is_of(&lane.size, &param.name)) else { continue };
+            let number = known.number(&param.name);
+            let Some((source, size, block)) = example(&known, &number).or_else(|| given(&known, &number)) else {
+                continue;
+            };
+            let is_factor = matches!(number, HostNumber::Given(_));
+            let Some(lane) = known.facts.lanes.iter().find(|lane| is_of(&lane.size, &param.name, is_factor)) else {
+                continue;
+            };
             if context.is_for_other_compiler() {
                 return;
             }
@@ -92,6 +99,7 @@ fn check(context: &RuleContext<'_>, findings: &mut Findings<'_>) {
             let names =
                 HostNames::of(context.module, known.launch.host.and_then(|host| context.module.hosts.get(host)));
             let made = names.resolve(argument).span;
+            let source = shown(&source);
             let message = format!(
                 "for `{source}` = {size} this is {block}, and `tl.arange` needs a power of two; use `triton.next_power_of_2`"
             );
@@ -103,8 +111,39 @@ fn check(context: &RuleContext<'_>, findings: &mut Findings<'_>) {
     }
 }
 
-fn is_of(size: &model::analysis::types::shape::Dim, param: &str) -> bool {
-    Poly::of_dim(size).is_some_and(|poly| poly.as_param() == Some(param))
+/// Whether a length is a parameter, or has it as one of several factors.
+fn is_of(size: &Dim, param: &str, is_factor: bool) -> bool {
+    match size {
+        Dim::Symbol(symbol) if is_factor => {
+            (symbol.names.len() > 1 || symbol.factor > 1) && symbol.names.iter().any(|name| &**name == param)
+        }
+        _ => Poly::of_dim(size).is_some_and(|poly| poly.as_param() == Some(param)),
+    }
+}
+
+/// The same for a quotient of two sizes.
+fn quotient(known: &KnownLaunch<'_, '_>, number: &HostNumber, one: &str, other: &str) -> Option<(String, i128, i128)> {
+    let HostNumber::Operation(operation) = number else { return None };
+    let is_open = |source: &str| source.contains('.') && !known.run.is_checked(source);
+    if operation.op != HostOperator::Python("//") || !is_open(one) || !is_open(other) {
+        return None;
+    }
+    let block = number.evaluate(&|name| if name == one { Some(6) } else { (name == other).then_some(2) })?;
+    (block == 3).then(|| (one.to_owned(), 6, block))
+}
+
+/// A size that is passed on as it is, which a number of heads may be that is no power of two.
+fn given(known: &KnownLaunch<'_, '_>, number: &HostNumber) -> Option<(String, i128, i128)> {
+    let HostNumber::Given(source) = number else { return None };
+    (source.contains('.') && !known.run.is_checked(source)).then(|| (source.to_string(), 6, 6))
+}
+
+/// A size as the file writes it: `q.shape[1]` for `q@3.shape[1]`, the third tensor of this name.
+fn shown(source: &str) -> String {
+    match source.split_once('@') {
+        Some((name, rest)) => format!("{name}{}", rest.trim_start_matches(|it: char| it.is_ascii_digit())),
+        None => source.to_owned(),
+    }
 }
 
 /// A size from outside for which a number of the host is positive and no power of two.
@@ -114,6 +153,9 @@ fn example(known: &KnownLaunch<'_, '_>, number: &HostNumber) -> Option<(String, 
     let is_bounded = matches!(operation.op, HostOperator::Min | HostOperator::Max);
     let is_size = [&operation.left, &operation.right].into_iter().any(|part| matches!(part, HostNumber::Given(_)));
     let sources = number.sources()?;
+    if let [one, other] = sources.as_slice() {
+        return quotient(known, number, one, other);
+    }
     let [source] = sources.as_slice() else { return None };
     // Names of parameters, such as `group_size`, stand for numbers that callers choose with care.
     let is_promised = is_bounded && is_size && !source.ends_with(".numel()");

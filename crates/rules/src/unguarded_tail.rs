@@ -2,7 +2,7 @@
 
 use model::analysis::grid::is_passed;
 use model::analysis::host::Hosts;
-use model::analysis::launches::{ArgumentSource, passed, promises_full_tiles};
+use model::analysis::launches::{ArgumentSource, passed, promises_full_tiles, promises_full_tiles_of};
 use model::analysis::types::KernelAnalysis;
 use model::analysis::types::access::{Mask, MemoryAccess};
 use model::analysis::types::index::{Atom, IndexComparison, Poly};
@@ -136,12 +136,14 @@ early `return` or anything else that is not analysed is in between.
 
 fn check(context: &RuleContext<'_>, findings: &mut Findings<'_>) {
     report(context, findings, |kernel, facts, access| {
-        if !is_certain(access) {
-            return None;
-        }
         let bare = || look(context, kernel, facts, access).filter(|_| access.mask == Mask::None);
-        let found = bare().or_else(|| along_one_axis(context, kernel, facts, access));
-        found.filter(|_| !promises_full_tiles(context.module, kernel))
+        let found =
+            if is_certain(access) { bare().or_else(|| along_one_axis(context, kernel, facts, access)) } else { None };
+        found.filter(|_| !promises_full_tiles(context.module, kernel)).or_else(|| {
+            masked_elsewhere(facts, access)
+                .filter(|(block, _)| !promises_full_tiles_of(context.module, kernel, block.as_param()))
+                .map(|(_, found)| found)
+        })
     });
 }
 
@@ -185,6 +187,84 @@ fn along_one_axis(
                 .with_related(launch.launch.args_span, "the size is that of the tensor"),
         )
     })
+}
+
+/// An access without a mask at a number that other accesses mask, with the size of the tile along it.
+fn masked_elsewhere(facts: &KernelAnalysis, access: &MemoryAccess) -> Option<(Poly, Diagnostic)> {
+    let own = index(access)?;
+    let base = own.base.as_deref()?;
+    let masked: Vec<u32> = match &access.mask {
+        Mask::None => Vec::new(),
+        _ => lanes_of(&guard(access)?.conditions).into_iter().map(|lane| first_alike(facts, lane)).collect(),
+    };
+    let offset = same_lanes(facts, &own.poly)?;
+    let lanes = lanes_in(own).into_iter().map(|lane| first_alike(facts, lane));
+    lanes.filter(|lane| !masked.contains(lane)).find_map(|lane| {
+        let block = Poly::of_dim(&facts.lanes.get(lane as usize)?.size)?;
+        let bounds = facts.accesses.iter().filter(|other| other.span != access.span).filter_map(|other| {
+            let to = index(other)?;
+            let other_offset = same_lanes(facts, &to.poly)?;
+            let Mask::Tile(tile) = &other.mask else { return None };
+            tile.about.guard()?.conditions.iter().find_map(|condition| {
+                let (left, right) = upper_bound(condition)?;
+                let number = same_lanes(facts, left)?;
+                let is_bound = number.has(&Atom::Lane(lane)) && *right != block && !right.any(|atom| matches!(atom, Atom::Lane(_)));
+                let is_same = holds(&offset, &number, lane) && holds(&other_offset, &number, lane);
+                (is_bound && is_same).then_some((to.base.as_deref(), condition, number, right))
+            })
+        });
+        let bounds: Vec<_> = bounds.collect();
+        let (_, condition, number, right) = bounds.first()?;
+        // With and without a mask by turns: a branch for whole tiles.
+        if bounds.iter().any(|(to, ..)| *to == Some(base)) {
+            return None;
+        }
+        // The tensors that are read without a mask may all be long enough.
+        let bare = facts.accesses.iter().filter(|other| {
+            other.mask == Mask::None
+                && index(other).and_then(|to| same_lanes(facts, &to.poly)).is_some_and(|offset| holds(&offset, number, lane))
+        });
+        if bare.filter(|other| other.span != access.span).count() >= bounds.len() {
+            return None;
+        }
+        let message = format!(
+            "without a mask this {} past the end of `{base}` unless `{right}` is a multiple of {block}; the other accesses mask the same lanes \
+             with `< {right}`",
+            verb(access)
+        );
+        let found = Diagnostic::new(&RULE.declaration, access.span, message)
+            .with_related(condition.span, "the mask of another access");
+        Some((block, found))
+    })
+}
+
+/// The first lane that counts from the same start and is as long as this one: both hold the same numbers.
+fn first_alike(facts: &KernelAnalysis, lane: u32) -> u32 {
+    let Some(own) = facts.lanes.get(lane as usize) else { return lane };
+    let first = facts.lanes.iter().position(|other| other.start == own.start && other.size == own.size);
+    first.and_then(|first| u32::try_from(first).ok()).unwrap_or(lane)
+}
+
+/// The polynomial with one atom for all lanes that hold the same numbers; `None` where it has two such lanes.
+fn same_lanes(facts: &KernelAnalysis, poly: &Poly) -> Option<Poly> {
+    let mut seen: Vec<(u32, u32)> = Vec::new();
+    let renamed = poly.renamed(&mut |atom| {
+        let Atom::Lane(lane) = atom else { return atom.clone() };
+        let first = first_alike(facts, *lane);
+        seen.push((*lane, first));
+        Atom::Lane(first)
+    })?;
+    let is_clear = seen.iter().all(|(lane, first)| seen.iter().all(|(other, to)| to != first || other == lane));
+    is_clear.then_some(renamed)
+}
+
+/// Whether an offset is `stride · number` and something that does not vary with the lane.
+fn holds(offset: &Poly, number: &Poly, lane: u32) -> bool {
+    let Some(stride) = offset.factor_of(&Atom::Lane(lane)) else { return false };
+    let Some(rest) = number.times(&stride).and_then(|scaled| offset.plus(&scaled, -1)) else { return false };
+    // A lane alone may be a part of a longer number: `program · BLOCK + lane`.
+    let is_whole = number.terms.len() > 1 || !rest.any(|atom| matches!(atom, Atom::Loop(_) | Atom::Other(_)));
+    is_whole && rest.terms.len() + number.terms.len() == offset.terms.len() && number.has(&Atom::Lane(lane))
 }
 
 /// Whether the tensor behind a pointer has the given size along the axis with the given stride.

@@ -4,7 +4,7 @@ use model::analysis::types::KernelAnalysis;
 use model::analysis::types::access::{AccessKind, Mask, MemoryAccess, NamedMask};
 use model::analysis::types::index::{IndexComparison, Poly};
 use model::kernel::Kernel;
-use model::kernel::ast::{StmtKind, walk_expressions, walk_statements};
+use model::kernel::ast::{Expr, StmtKind, walk_expressions, walk_statements};
 use model::syntax::Span;
 
 use super::memory_accesses::{call_at, covers, index, kernels, lanes_in, lanes_of, line, tiled_by, upper_bound, verb};
@@ -105,7 +105,7 @@ fn look(context: &RuleContext<'_>, facts: &KernelAnalysis, mask: &NamedMask) -> 
     let kernel = context.module.kernels.iter().find(inside(mask.span))?;
     let bounds = mask.guard.conditions.iter().filter(|condition| is_bound(condition));
     let lanes = lanes_of(bounds);
-    if lanes.is_empty() || mask.name.starts_with('_') || is_read(kernel, &mask.name) {
+    if lanes.is_empty() || mask.name.starts_with('_') || is_read(kernel, mask) {
         return None;
     }
     let along = |access: &&MemoryAccess| {
@@ -185,14 +185,22 @@ fn leaves_out(mask: &Mask, lanes: &[u32]) -> bool {
     }
 }
 
-/// Whether a name is read anywhere in a kernel.
-fn is_read(kernel: &Kernel, name: &str) -> bool {
+/// Whether something may read the mask: an expression after it, or anywhere in the loops around it.
+fn is_read(kernel: &Kernel, mask: &NamedMask) -> bool {
+    let mut from = mask.span.end;
+    walk_statements(&kernel.body, &mut |stmt| {
+        let is_loop = matches!(stmt.kind, StmtKind::For { .. } | StmtKind::While { .. });
+        if is_loop && stmt.span.contains(mask.span) {
+            from = from.min(stmt.span.start);
+        }
+    });
     let (mut all, mut written) = (0_usize, 0_usize);
-    walk_expressions(&kernel.body, &mut |expr| all += usize::from(expr.as_name() == Some(name)));
+    let is_later = |expr: &Expr| expr.as_name() == Some(&mask.name) && expr.span.start >= from;
+    walk_expressions(&kernel.body, &mut |expr| all += usize::from(is_later(expr)));
     walk_statements(&kernel.body, &mut |stmt| {
         if let StmtKind::Assign { targets, .. } = &stmt.kind {
             for target in targets {
-                target.walk(&mut |expr| written += usize::from(expr.as_name() == Some(name)));
+                target.walk(&mut |expr| written += usize::from(is_later(expr)));
             }
         }
     });
