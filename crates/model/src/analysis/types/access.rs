@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rustc_hash::{FxHashMap as HashMap, FxHashSet as HashSet};
 
 use super::dtype::Dtype;
-use super::index::{Index, MaskGuard, Poly};
+use super::index::{BlockPosition, Index, MaskGuard, Poly};
 use super::value::{AbstractValue, RuntimeValue};
 use crate::kernel::ast::{Expr, ExprKind, StmtKind, walk_expressions, walk_statements};
 use crate::kernel::{Kernel, Module};
@@ -46,6 +46,8 @@ pub struct MemoryAccess {
     pub pointer: RuntimeValue,
     /// Whether it is a block pointer.
     pub is_block_pointer: bool,
+    /// The position of the block pointer, if it is one and the position is known.
+    pub block: Option<Arc<BlockPosition>>,
     /// The mask.
     pub mask: Mask,
     /// Whether a load has `other`, which fills the masked lanes.

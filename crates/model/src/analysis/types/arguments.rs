@@ -121,12 +121,16 @@ impl<'a> Engine<'a> {
         match bind(given, &member.params) {
             Ok(bound) => Some(bound),
             Err(misfit) => {
+                // Where the release is not known, the call may be for another one.
+                let tables = if self.target.certainty == VersionCertainty::Known { &[][..] } else { Table::all() };
                 let fits = |table: &&'static Table| match table.lookup(path) {
-                    Lookup::Found(member) => bind(given, &member.params).is_ok(),
-                    _ => false,
+                    Lookup::Found(member) => bind(given, &member.params).ok(),
+                    _ => None,
                 };
-                let is_wrong = self.target.certainty == VersionCertainty::Known || !Table::all().iter().any(fits);
-                if is_wrong && !self.is_asked_for(&misfit) {
+                if let Some(bound) = tables.iter().rev().find_map(fits) {
+                    return Some(bound);
+                }
+                if !self.is_asked_for(&misfit) {
                     let name = path.strip_prefix("triton.language.").map_or(path.to_owned(), |name| {
                         name.strip_prefix("tensor.").map_or_else(|| format!("tl.{name}"), str::to_owned)
                     });

@@ -1,9 +1,13 @@
 //! Transfer functions of block pointers and tensor descriptors.
 
+use std::sync::Arc;
+
 use super::application::{Application, tile_of};
 use super::creation::checked_shape;
 use super::dtype::Dtype;
 use super::engine::Engine;
+use super::index::{BlockAxis, BlockPosition, LaneFact, Poly};
+use super::recording::scalar_poly;
 use super::shape::Dim;
 use super::value::{AbstractValue, Const, LaneType, ProblemKind, RuntimeValue};
 use crate::kernel::ast::Call;
@@ -32,7 +36,7 @@ pub(super) fn load<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>, bloc
         }
     }
     engine.record(call, super::access::AccessKind::Load, block);
-    AbstractValue::Tile(block.clone())
+    AbstractValue::Tile(block.clone().knowing(LaneFact::Nothing))
 }
 
 /// `tl.store` through a block pointer.
@@ -47,6 +51,7 @@ pub(super) fn store<'a>(
         engine.problem(ProblemKind::MemoryAccess, call.span, message);
         return;
     }
+    engine.record(call, super::access::AccessKind::Store, block);
     let AbstractValue::Tile(value) = value else { return };
     // Since 3.8 the value is cast to the type of the block.
     let shape_only = RuntimeValue::new(LaneType::Unknown, block.shape.clone());
@@ -102,7 +107,40 @@ pub(super) fn advance<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>) -
         engine.problem(ProblemKind::MemoryAccess, call.span, message);
         return AbstractValue::Unknown;
     }
-    call.first().clone()
+    let parts = match call.bound.get("offsets") {
+        Some(AbstractValue::Tuple(parts)) => parts.iter().map(scalar_poly).collect(),
+        _ => Vec::new(),
+    };
+    match call.first() {
+        AbstractValue::BlockPointer(RuntimeValue { element, shape, about: LaneFact::Block(position) }) => {
+            let moved = (parts.len() == position.axes.len())
+                .then(|| position.moved(&parts, &mut || Poly::atom(engine.other())))
+                .flatten();
+            let about = moved.map_or(LaneFact::Nothing, |moved| LaneFact::Block(Arc::new(moved)));
+            AbstractValue::BlockPointer(RuntimeValue::new(*element, shape.clone()).knowing(about))
+        }
+        other => other.clone(),
+    }
+}
+
+/// What is known about the position of a new block pointer.
+fn position<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>, sizes: &[Dim]) -> Option<BlockPosition> {
+    let base = call.bound.get("base")?.scalarized();
+    let base = base.tile()?.about.index().filter(|index| index.axes.is_empty())?.clone();
+    let parts = |name: &str| match call.bound.get(name) {
+        Some(AbstractValue::Tuple(parts)) if parts.len() == sizes.len() => Some(parts.clone()),
+        _ => None,
+    };
+    let (shape, strides, offsets) = (parts("shape")?, parts("strides")?, parts("offsets")?);
+    let mut axes = Vec::new();
+    for (at, size) in sizes.iter().enumerate() {
+        // Each axis has a lane of its own, told from the others by its span.
+        let span = Span::new((call.span.start + at).min(call.span.end), call.span.end);
+        let lane = engine.lane(span, Some(0), size);
+        let offset = scalar_poly(&offsets[at]).unwrap_or_else(|| Poly::atom(engine.other()));
+        axes.push(BlockAxis { offset, size: scalar_poly(&shape[at]), stride: scalar_poly(&strides[at])?, lane });
+    }
+    Some(BlockPosition { base, axes })
 }
 
 /// Checks the arguments of a load or store through a descriptor.
@@ -185,7 +223,10 @@ pub(super) fn block_pointer<'a>(engine: &mut Engine<'a>, call: &Application<'a, 
         return AbstractValue::Unknown;
     }
     match super::application::shape_of(&block_shape) {
-        Some(sizes) => AbstractValue::BlockPointer(RuntimeValue::new(element, Some(sizes.into()))),
+        Some(sizes) => {
+            let about = position(engine, call, &sizes).map_or(LaneFact::Nothing, |at| LaneFact::Block(Arc::new(at)));
+            AbstractValue::BlockPointer(RuntimeValue::new(element, Some(sizes.into())).knowing(about))
+        }
         None => AbstractValue::BlockPointer(RuntimeValue::new(element, None)),
     }
 }

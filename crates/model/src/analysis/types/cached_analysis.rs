@@ -134,7 +134,7 @@ fn of_tile(tile: &mut RuntimeValue, visit: &mut dyn FnMut(&mut Span)) {
 
 fn of_about(about: &mut LaneFact, visit: &mut dyn FnMut(&mut Span)) {
     match about {
-        LaneFact::Nothing => {}
+        LaneFact::Nothing | LaneFact::Block(_) => {}
         LaneFact::Index(index) if index.narrow.is_empty() => {}
         LaneFact::Index(index) => of_index(Arc::make_mut(index), visit),
         LaneFact::Guard(guard) => of_guard(guard, visit),

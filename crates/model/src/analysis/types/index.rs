@@ -111,6 +111,76 @@ pub enum LaneFact {
     Index(Arc<Index>),
     /// The value is a mask.
     Guard(Arc<MaskGuard>),
+    /// The value is a block pointer.
+    Block(Arc<BlockPosition>),
+}
+
+/// The position of a block pointer.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BlockPosition {
+    /// The pointer that it was made from.
+    pub base: Index,
+    /// Its axes.
+    pub axes: Vec<BlockAxis>,
+}
+
+/// An axis of a block pointer.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BlockAxis {
+    /// The first position of the block.
+    pub offset: Poly,
+    /// The number of positions in the tensor, if it is known.
+    pub size: Option<Poly>,
+    /// The stride in elements.
+    pub stride: Poly,
+    /// The index of the lane that counts the positions within the block.
+    pub lane: u32,
+}
+
+impl BlockAxis {
+    /// The positions of the block.
+    #[must_use]
+    pub fn position(&self) -> Option<Poly> {
+        self.offset.plus(&Poly::atom(Atom::Lane(self.lane)), 1)
+    }
+}
+
+impl BlockPosition {
+    /// The pointers of the block as a tile.
+    #[must_use]
+    pub fn index(&self) -> Option<Index> {
+        let mut poly = self.base.poly.clone();
+        for axis in &self.axes {
+            poly = poly.plus(&axis.position()?.times(&axis.stride)?, 1)?;
+        }
+        let axes = self.axes.iter().map(|axis| vec![axis.lane]).collect();
+        Some(Index { base: self.base.base.clone(), poly, axes, narrow: Vec::new() })
+    }
+
+    /// The mask that `boundary_check` of these axes stands for.
+    #[must_use]
+    pub fn guard(&self, checked: &[usize], span: Span) -> MaskGuard {
+        let (mut conditions, mut is_partial) = (Vec::new(), false);
+        for (at, axis) in self.axes.iter().enumerate().filter(|(at, _)| checked.contains(at)) {
+            let axes: Vec<Vec<u32>> =
+                (0..self.axes.len()).map(|other| if other == at { vec![axis.lane] } else { Vec::new() }).collect();
+            match axis.position().zip(axis.size.clone()) {
+                Some((left, right)) => conditions.push(IndexComparison { op: "<".into(), left, right, axes, span }),
+                None => is_partial = true,
+            }
+        }
+        MaskGuard { conditions, is_partial }
+    }
+
+    /// The same block, moved along each axis; an axis that moves by an unknown number gets one from `other`.
+    #[must_use]
+    pub(super) fn moved(&self, by: &[Option<Poly>], other: &mut dyn FnMut() -> Poly) -> Option<Self> {
+        let mut moved = self.clone();
+        for (axis, by) in moved.axes.iter_mut().zip(by) {
+            axis.offset = axis.offset.plus(&by.clone().unwrap_or_else(&mut *other), 1)?;
+        }
+        Some(moved)
+    }
 }
 
 impl LaneFact {
@@ -165,7 +235,7 @@ impl LaneFact {
                 axes.insert(at.min(axes.len()), Vec::new());
                 axes
             }))),
-            Self::Nothing => Self::Nothing,
+            Self::Nothing | Self::Block(_) => Self::Nothing,
         }
     }
 
@@ -181,7 +251,7 @@ impl LaneFact {
                 let is_known = axes.len() == order.len();
                 order.iter().filter(|_| is_known).filter_map(|&at| axes.get(at).cloned()).collect()
             }))),
-            Self::Index(_) | Self::Nothing => Self::Nothing,
+            Self::Index(_) | Self::Nothing | Self::Block(_) => Self::Nothing,
         }
     }
 }

@@ -4,6 +4,7 @@ use super::application::Application;
 use super::dtype::Dtype;
 use super::elementwise::mixes_fp8;
 use super::engine::Engine;
+use super::index::{LaneFact, Poly};
 use super::shape::{self, Dim};
 use super::value::{AbstractValue, Const, LaneType, ProblemKind, RuntimeValue};
 
@@ -53,7 +54,10 @@ pub(super) fn load<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>) -> A
     if let AbstractValue::BlockPointer(tile) = &call.first().clone() {
         return super::block_pointers::load(engine, call, tile);
     }
-    let Some((pointer, number)) = pointer(engine, call) else { return AbstractValue::Unknown };
+    let Some((pointer, number)) = pointer(engine, call) else {
+        engine.record(call, super::access::AccessKind::Load, &RuntimeValue::new(LaneType::Unknown, None));
+        return AbstractValue::Unknown;
+    };
     let has_check = match call.bound.get("boundary_check") {
         Some(AbstractValue::Tuple(parts)) => !parts.is_empty(),
         Some(AbstractValue::Const(constant)) => constant.int().is_some(),
@@ -106,7 +110,13 @@ pub(super) fn load<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>) -> A
         let Some(AbstractValue::Tile(tile)) = value else { continue };
         shape = guarded(engine, call, name, &RuntimeValue::new(pointer.element, shape), &tile);
     }
-    AbstractValue::Tile(RuntimeValue::new(number.map_or(LaneType::Unknown, LaneType::Number), shape))
+    let loaded = RuntimeValue::new(number.map_or(LaneType::Unknown, LaneType::Number), shape);
+    if pointer.is_scalar() == Some(true) {
+        // One number, which may be an offset or a size.
+        let about = LaneFact::scalar(Poly::atom(engine.other()));
+        return AbstractValue::Tile(loaded.knowing(about));
+    }
+    AbstractValue::Tile(loaded)
 }
 
 /// The pointer of an access and the type that it points to. Reports values that are not pointers.
@@ -162,7 +172,10 @@ pub(super) fn store<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>) -> 
         super::block_pointers::store(engine, call, &tile, &value);
         return AbstractValue::none();
     }
-    let Some((pointer, number)) = pointer(engine, call) else { return AbstractValue::none() };
+    let Some((pointer, number)) = pointer(engine, call) else {
+        engine.record(call, super::access::AccessKind::Store, &RuntimeValue::new(LaneType::Unknown, None));
+        return AbstractValue::none();
+    };
     engine.record(call, super::access::AccessKind::Store, &pointer);
     if let AbstractValue::Tile(value) = &value {
         check_stored(engine, call, &pointer, number, value);
@@ -257,7 +270,10 @@ pub(super) fn atomic<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>) ->
     {
         return AbstractValue::Unknown;
     }
-    let Some((pointer, number)) = pointer(engine, call) else { return AbstractValue::Unknown };
+    let Some((pointer, number)) = pointer(engine, call) else {
+        engine.record(call, super::access::AccessKind::Atomic, &RuntimeValue::new(LaneType::Unknown, None));
+        return AbstractValue::Unknown;
+    };
     engine.record(call, super::access::AccessKind::Atomic, &pointer);
     if let Some(number) = number
         && let Some(refused) = unsupported(engine, call.name, number)

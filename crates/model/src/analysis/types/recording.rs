@@ -19,6 +19,11 @@ impl<'a> Engine<'a> {
             Some(AbstractValue::Tile(tile)) => Mask::Tile(tile.clone()),
             Some(_) => Mask::Unknown,
         };
+        let block = match &pointer.about {
+            LaneFact::Block(position) => Some(Arc::clone(position)),
+            _ => None,
+        };
+        let (pointer, mask) = of_block(call, pointer).unwrap_or_else(|| (pointer.clone(), mask));
         let is_checked = match call.bound.get("boundary_check") {
             None => Some(false),
             Some(AbstractValue::Tuple(parts)) => Some(!parts.is_empty()),
@@ -29,8 +34,9 @@ impl<'a> Engine<'a> {
             kind,
             function: call.name.to_owned(),
             span: call.span,
-            pointer: pointer.clone(),
+            pointer,
             is_block_pointer: matches!(call.first(), AbstractValue::BlockPointer(_)),
+            block,
             mask,
             has_other: call.bound.given("other").is_some(),
             is_checked,
@@ -105,7 +111,7 @@ impl<'a> Engine<'a> {
         for name in bound(body).into_keys() {
             let Some(value) = frame.names.get(name) else { continue };
             let about = match value {
-                AbstractValue::Tile(tile) => &tile.about,
+                AbstractValue::Tile(tile) | AbstractValue::BlockPointer(tile) => &tile.about,
                 AbstractValue::Opaque(about) => about,
                 _ => continue,
             };
@@ -122,10 +128,16 @@ impl<'a> Engine<'a> {
                     let poly = index.poly.plus(&Poly::atom(other), 1).unwrap_or_default();
                     LaneFact::Index(Arc::new(Index { poly, ..(**index).clone() }))
                 }
+                LaneFact::Block(position) => {
+                    let by = vec![None; position.axes.len()];
+                    let moved = position.moved(&by, &mut || Poly::atom(self.other()));
+                    moved.map_or(LaneFact::Nothing, |moved| LaneFact::Block(Arc::new(moved)))
+                }
                 _ => LaneFact::Nothing,
             };
             let changed = match value {
                 AbstractValue::Tile(tile) => AbstractValue::Tile(tile.clone().knowing(changed)),
+                AbstractValue::BlockPointer(tile) => AbstractValue::BlockPointer(tile.clone().knowing(changed)),
                 _ => AbstractValue::Opaque(changed),
             };
             frame.names.insert(name, changed);
@@ -200,6 +212,45 @@ impl<'a> Engine<'a> {
             return LaneFact::scalar(Poly::atom(Atom::Param(key.into())));
         }
         LaneFact::Nothing
+    }
+}
+
+/// The pointers and the mask of an access through a block pointer whose position is known.
+fn of_block(call: &Application<'_, '_>, block: &RuntimeValue) -> Option<(RuntimeValue, Mask)> {
+    let LaneFact::Block(position) = &block.about else { return None };
+    let pointer = block.clone().knowing(LaneFact::Index(Arc::new(position.index()?)));
+    let axis = |value: &AbstractValue<'_>| {
+        let at = value.constant().and_then(Const::int)?;
+        usize::try_from(if at < 0 { at + i128::try_from(position.axes.len()).ok()? } else { at }).ok()
+    };
+    let checked = match call.bound.get("boundary_check") {
+        None => Some(Vec::new()),
+        Some(AbstractValue::Tuple(parts)) => parts.iter().map(axis).collect(),
+        Some(value @ AbstractValue::Const(Const::Int(_))) => axis(value).map(|at| vec![at]),
+        Some(_) => None,
+    };
+    let mask = match checked {
+        None => Mask::Unknown,
+        Some(checked) if checked.is_empty() => Mask::None,
+        Some(checked) => {
+            let guard = position.guard(&checked, call.span);
+            let tile = RuntimeValue::new(LaneType::Unknown, block.shape.clone());
+            Mask::Tile(tile.knowing(LaneFact::Guard(Arc::new(guard))))
+        }
+    };
+    Some((pointer, mask))
+}
+
+/// The integer that a value is in all lanes.
+pub(super) fn scalar_poly(value: &AbstractValue<'_>) -> Option<Poly> {
+    match value.scalarized() {
+        AbstractValue::Const(constant) => Poly::of_constant(&constant),
+        AbstractValue::Tile(tile) => tile
+            .about
+            .index()
+            .filter(|index| index.base.is_none() && index.axes.is_empty())
+            .map(|index| index.poly.clone()),
+        _ => None,
     }
 }
 
