@@ -61,11 +61,8 @@ pub(super) fn is_certain(access: &MemoryAccess) -> bool {
     access.branches == 0 && !access.is_uncertain && !access.is_after_return
 }
 
-/// The index of an access, where it is known and the access is not through a block pointer.
+/// The index of an access, where it is known.
 pub(super) fn index(access: &MemoryAccess) -> Option<&Index> {
-    if access.is_block_pointer {
-        return None;
-    }
     access.pointer.about.index()
 }
 

@@ -43,8 +43,8 @@ def gather(x, rows, sizes, out, n, BLOCK: tl.constexpr):
 
 def run(x, rows, sizes):
     rows, sizes = rows.to(torch.int16), sizes.to(torch.int16)
-    out = torch.empty((rows.numel(), 64), device=x.device, dtype=x.dtype)
-    gather[(rows.numel(),)](x, rows, sizes, out, 64, BLOCK=64)
+    out = torch.empty((rows.numel(), 1024), device=x.device, dtype=x.dtype)
+    gather[(rows.numel(),)](x, rows, sizes, out, 1024, BLOCK=1024)
     return out
 ```
 
@@ -66,8 +66,8 @@ def gather(x, rows, sizes, out, n, BLOCK: tl.constexpr):
 
 def run(x, rows, sizes):
     rows, sizes = rows.to(torch.int16), sizes.to(torch.int16)
-    out = torch.empty((rows.numel(), 64), device=x.device, dtype=x.dtype)
-    gather[(rows.numel(),)](x, rows, sizes, out, 64, BLOCK=64)
+    out = torch.empty((rows.numel(), 1024), device=x.device, dtype=x.dtype)
+    gather[(rows.numel(),)](x, rows, sizes, out, 1024, BLOCK=1024)
     return out
 ```
 

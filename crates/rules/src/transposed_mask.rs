@@ -2,7 +2,7 @@
 
 use model::analysis::types::KernelAnalysis;
 use model::analysis::types::access::{Mask, MemoryAccess};
-use model::analysis::types::index::IndexComparison;
+use model::analysis::types::index::{Atom, IndexComparison, Poly};
 
 use super::memory_accesses::{index, lanes_of, report, verb};
 use super::{Declaration, Diagnostic, Findings, Rule, RuleContext, Severity};
@@ -68,7 +68,7 @@ fn check(context: &RuleContext<'_>, findings: &mut Findings<'_>) {
 }
 
 fn look(facts: &KernelAnalysis, access: &MemoryAccess) -> Option<Diagnostic> {
-    let (condition, of_mask, of_pointer) = mismatch(access)?;
+    let (condition, of_mask, of_pointer) = mismatch(facts, access)?;
     let message = format!(
         "the mask compares along axis {of_mask} what the pointer counts along axis {of_pointer}: this {} other elements than the mask is about",
         verb(access)
@@ -77,7 +77,7 @@ fn look(facts: &KernelAnalysis, access: &MemoryAccess) -> Option<Diagnostic> {
     let is_right_elsewhere = facts
         .accesses
         .iter()
-        .any(|other| other.span != access.span && other.mask == access.mask && mismatch(other).is_none());
+        .any(|other| other.span != access.span && other.mask == access.mask && mismatch(facts, other).is_none());
     let Mask::Tile(tile) = &access.mask else { return None };
     let guard = tile.about.guard()?;
     let made = facts.masks.iter().find(|mask| *mask.guard == *guard).filter(|_| !is_right_elsewhere);
@@ -87,7 +87,7 @@ fn look(facts: &KernelAnalysis, access: &MemoryAccess) -> Option<Diagnostic> {
 }
 
 /// A condition of an access's mask about lanes that the pointer counts along another axis, with the axes of both.
-fn mismatch(access: &MemoryAccess) -> Option<(&IndexComparison, usize, usize)> {
+fn mismatch<'f>(facts: &KernelAnalysis, access: &'f MemoryAccess) -> Option<(&'f IndexComparison, usize, usize)> {
     let index = index(access)?;
     let Mask::Tile(tile) = &access.mask else { return None };
     let along = |axes: &[Vec<u32>], lane: u32| -> Option<usize> {
@@ -97,8 +97,23 @@ fn mismatch(access: &MemoryAccess) -> Option<(&IndexComparison, usize, usize)> {
     tile.about.guard()?.conditions.iter().find_map(|condition| {
         lanes_of([condition]).into_iter().find_map(|lane| {
             let (of_mask, of_pointer) = (along(&condition.axes, lane)?, along(&index.axes, lane)?);
-            (of_mask != of_pointer)
+            let beside = index.axes.iter().rev().nth(of_mask).map_or(&[][..], Vec::as_slice);
+            let is_alike = beside.iter().any(|other| counts(facts, &index.poly, &condition.left, lane, *other));
+            (of_mask != of_pointer && !is_alike)
                 .then(|| (condition, condition.axes.len() - 1 - of_mask, index.axes.len() - 1 - of_pointer))
         })
     })
+}
+
+/// Whether a pointer counts the same numbers as a condition, by another `tl.arange` of the same length.
+fn counts(facts: &KernelAnalysis, pointer: &Poly, number: &Poly, lane: u32, other: u32) -> bool {
+    let (Some(own), Some(alike)) = (facts.lanes.get(lane as usize), facts.lanes.get(other as usize)) else {
+        return false;
+    };
+    let renamed = number.renamed(&mut |atom| if *atom == Atom::Lane(lane) { Atom::Lane(other) } else { atom.clone() });
+    let (Some(number), Some(stride)) = (renamed, pointer.factor_of(&Atom::Lane(other))) else { return false };
+    let rest = number.times(&stride).and_then(|scaled| pointer.plus(&scaled, -1));
+    own.start == alike.start
+        && own.size == alike.size
+        && rest.is_some_and(|rest| rest.terms.len() + number.terms.len() == pointer.terms.len())
 }

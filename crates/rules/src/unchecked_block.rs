@@ -1,13 +1,14 @@
 //! M010: a block pointer without `boundary_check` that may exceed the bounds of its tensor.
 
-use model::analysis::launches::promises_full_tiles;
-use model::analysis::types::access::{AccessKind, MemoryAccess};
+use model::analysis::launches::promises_full_tiles_of;
+use model::analysis::types::KernelAnalysis;
+use model::analysis::types::access::{AccessKind, Mask, MemoryAccess};
 use model::analysis::types::index::{Atom, Poly};
 use model::kernel::Kernel;
-use model::kernel::ast::{Call, Expr, ExprKind, StmtKind, walk_expressions, walk_statements};
 use model::syntax::Span;
 
-use super::memory_accesses::{covers, kernel_around, kernels};
+use super::memory_accesses::{guard, index, is_certain, lanes_in, lanes_of, report, tiled_by};
+use super::unmasked_tile::rounds_up;
 use super::{Declaration, Diagnostic, Findings, Rule, RuleContext, Severity};
 
 pub(super) static RULE: Rule = Rule {
@@ -15,14 +16,14 @@ pub(super) static RULE: Rule = Rule {
         code: "M010",
         name: "unchecked-block",
         severity: Severity::Hint,
-        summary: "a block pointer without `boundary_check` along an axis that the grid covers by rounding up",
+        summary: "a block pointer without `boundary_check` along an axis whose size its blocks may exceed",
         since: "0.1.0",
         fixable: false,
         tags: &[],
         doc: r#"
 ## What it does
-Finds loads and stores through a block pointer, without `boundary_check`, whose offset along an axis is `program · BLOCK` of a
-size that the launch covers with `triton.cdiv(size, BLOCK)` programs.
+Finds loads and stores through a block pointer that do not check an axis along which the grid rounds up, or of which another access of the kernel
+checks the same positions.
 
 ## Why is this bad?
 `shape` alone checks nothing: without `boundary_check` the last block is read and written over the edge, unless the size is a
@@ -76,7 +77,7 @@ def run_full(x, y):
 ```
 
 ## When it is silent
-When the block pointer is moved on or chosen in a branch, and when the host checks that a size is a multiple of a tile's. Block
+When the block pointer is chosen in a branch, and when the host checks that a size is a multiple of a tile's. Block
 pointers are gone in Triton 3.9: descriptors check always.
 
 ## Sources
@@ -88,115 +89,67 @@ pointers are gone in Triton 3.9: descriptors check always.
 };
 
 fn check(context: &RuleContext<'_>, findings: &mut Findings<'_>) {
-    let mut seen: Vec<Span> = Vec::new();
-    for (kernel, facts) in kernels(context) {
-        let unchecked = |access: &&MemoryAccess| {
-            access.is_block_pointer
-                && access.is_checked == Some(false)
-                && access.kind != AccessKind::Atomic
-                && !access.is_uncertain
-                && access.branches == 0
-                && !access.is_after_return
-        };
-        for access in facts.accesses.iter().filter(unchecked) {
-            if !seen.contains(&access.span)
-                && kernel_around(context, access.span).is_some_and(|around| around.span == kernel.span)
-                && let Some((made, size, grid)) = over_the_edge(context, kernel, access)
-                && !context.is_for_other_compiler()
-                && !promises_full_tiles(context.module, kernel)
-            {
-                seen.push(access.span);
-                let message = format!(
-                    "without `boundary_check` the last block goes over the edge when `{size}` is no multiple of the block; check the axis, or \
-                     assert that it is one where the kernel is launched"
-                );
-                findings.push(
-                    Diagnostic::new(&RULE.declaration, access.span, message)
-                        .with_related(made, "the block pointer")
-                        .with_related(grid, "the grid rounds up"),
-                );
-            }
-        }
-    }
-}
-
-/// The span where the block pointer is created, a size that its blocks may not divide, and the span of the grid.
-fn over_the_edge<'c>(
-    context: &RuleContext<'c>,
-    kernel: &'c Kernel,
-    access: &MemoryAccess,
-) -> Option<(Span, &'c str, Span)> {
-    let mut pointer: Option<&Expr> = None;
-    walk_expressions(&kernel.body, &mut |expr| {
-        if expr.span == access.span {
-            pointer = expr.as_call().and_then(|call| call.argument("pointer", Some(0)));
-        }
-    });
-    let made = only_value(kernel, pointer?.as_name()?)?;
-    let call = made.as_call()?;
-    let items = |name: &str, at: usize| list(call, name, at);
-    let (shape, offsets, block) = (items("shape", 1)?, items("offsets", 3)?, items("block_shape", 4)?);
-    let parts = shape.iter().zip(offsets).zip(block);
-    parts.into_iter().find_map(|((size, offset), block)| {
-        let (size, block) = (size.as_name()?, block.as_name()?);
-        let axis = program_times(context, kernel, offset, block)?;
-        if kernel.param(size).is_none_or(|param| param.constexpr) {
+    report(context, findings, |kernel, facts, access| {
+        if !access.is_block_pointer || access.kind == AccessKind::Atomic {
             return None;
         }
-        let grid = covers(context, kernel, axis, size, &Poly::atom(Atom::Param(block.into())))?;
-        Some((made.span, size, grid))
+        let (block, found) = look(context, kernel, facts, access)?;
+        (!promises_full_tiles_of(context.module, kernel, block.as_param())).then_some(found)
+    });
+}
+
+/// The finding in an access, with the size of the block along the axis.
+fn look(
+    context: &RuleContext<'_>,
+    kernel: &Kernel,
+    facts: &KernelAnalysis,
+    access: &MemoryAccess,
+) -> Option<(Poly, Diagnostic)> {
+    let index = index(access)?;
+    let checked = match &access.mask {
+        Mask::None => Vec::new(),
+        _ => lanes_of(&guard(access)?.conditions),
+    };
+    lanes_in(index).into_iter().filter(|lane| !checked.contains(lane)).find_map(|lane| {
+        let block = Poly::of_dim(&facts.lanes.get(lane as usize)?.size)?;
+        let by_grid = || {
+            let axis = tiled_by(facts, &index.poly, lane).filter(|_| is_certain(access))?;
+            let grid = rounds_up(context, kernel, axis, &block)?;
+            Some((grid, "the grid rounds up"))
+        };
+        let (place, why) = by_grid().or_else(|| {
+            let place = checked_elsewhere(facts, access, lane)?;
+            Some((place, "another block of the same positions is checked"))
+        })?;
+        let message = format!(
+            "without `boundary_check` the last block goes over the edge when the size is no multiple of {block}; check the axis, or assert \
+             that it is one where the kernel is launched"
+        );
+        Some((block, Diagnostic::new(&RULE.declaration, access.span, message).with_related(place, why)))
     })
 }
 
-fn list<'a>(call: &'a Call, name: &str, at: usize) -> Option<&'a [Expr]> {
-    match &call.argument(name, Some(at))?.kind {
-        ExprKind::Tuple(items) | ExprKind::List(items) => Some(items),
-        _ => None,
+/// The access through another block pointer that checks the same positions of an axis.
+fn checked_elsewhere(facts: &KernelAnalysis, access: &MemoryAccess, lane: u32) -> Option<Span> {
+    let own = facts.lanes.get(lane as usize)?;
+    let starts = start(access, lane)?;
+    // Blocks that begin at 0 are whole: their size is that of the tensor.
+    if starts == Poly::default() {
+        return None;
     }
+    facts.accesses.iter().filter(|other| other.is_block_pointer && other.span != access.span).find_map(|other| {
+        let Mask::Tile(tile) = &other.mask else { return None };
+        let is_same = tile.about.guard()?.conditions.iter().any(|condition| {
+            lanes_of([condition]).into_iter().any(|checked| {
+                let alike = facts.lanes.get(checked as usize).is_some_and(|lane| lane.size == own.size);
+                alike && condition.left.plus(&Poly::atom(Atom::Lane(checked)), -1) == Some(starts.clone())
+            })
+        });
+        is_same.then_some(other.span)
+    })
 }
 
-/// The value of a name that the kernel assigns once.
-fn only_value<'a>(kernel: &'a Kernel, name: &str) -> Option<&'a Expr> {
-    let mut values: Vec<Option<&Expr>> = Vec::new();
-    walk_statements(&kernel.body, &mut |stmt| match &stmt.kind {
-        StmtKind::Assign { targets, value, .. } => {
-            for target in targets {
-                if target.as_name() == Some(name) {
-                    values.push(value.as_ref());
-                } else {
-                    target.walk(&mut |inner| values.extend((inner.as_name() == Some(name)).then_some(None)));
-                }
-            }
-        }
-        StmtKind::AugAssign { target, .. } | StmtKind::For { target, .. } => {
-            target.walk(&mut |inner| values.extend((inner.as_name() == Some(name)).then_some(None)));
-        }
-        _ => {}
-    });
-    match values.as_slice() {
-        [Some(value)] if kernel.param(name).is_none() => Some(value),
-        _ => None,
-    }
-}
-
-/// The axis of `tl.program_id(axis) * block`.
-fn program_times(context: &RuleContext<'_>, kernel: &Kernel, expr: &Expr, block: &str) -> Option<u8> {
-    let value = match expr.as_name() {
-        Some(name) => only_value(kernel, name)?,
-        None => expr,
-    };
-    let ExprKind::Binary { op, left, right } = &value.kind else { return None };
-    let program = match (left.as_name() == Some(block), right.as_name() == Some(block)) {
-        (false, true) => left.as_ref(),
-        (true, false) => right.as_ref(),
-        _ => return None,
-    };
-    let program = match program.as_name() {
-        Some(name) => only_value(kernel, name)?,
-        None => program,
-    };
-    let call = program.as_call().filter(|_| op == "*")?;
-    let is_program = context.module.language_member(kernel, &call.func).as_deref() == Some("program_id");
-    let axis = call.argument("axis", Some(0)).and_then(Expr::as_int).filter(|_| is_program)?;
-    u8::try_from(axis).ok()
+/// The first position of a block along the axis of a lane.
+fn start(access: &MemoryAccess, lane: u32) -> Option<Poly> {
+    access.block.as_ref()?.axes.iter().find(|axis| axis.lane == lane).map(|axis| axis.offset.clone())
 }

@@ -136,11 +136,14 @@ early `return` or anything else that is not analysed is in between.
 
 fn check(context: &RuleContext<'_>, findings: &mut Findings<'_>) {
     report(context, findings, |kernel, facts, access| {
+        if access.is_block_pointer {
+            return None;
+        }
         let bare = || look(context, kernel, facts, access).filter(|_| access.mask == Mask::None);
         let found =
             if is_certain(access) { bare().or_else(|| along_one_axis(context, kernel, facts, access)) } else { None };
         found.filter(|_| !promises_full_tiles(context.module, kernel)).or_else(|| {
-            masked_elsewhere(facts, access)
+            masked_elsewhere(kernel, facts, access)
                 .filter(|(block, _)| !promises_full_tiles_of(context.module, kernel, block.as_param()))
                 .map(|(_, found)| found)
         })
@@ -190,7 +193,7 @@ fn along_one_axis(
 }
 
 /// An access without a mask at a number that other accesses mask, with the size of the tile along it.
-fn masked_elsewhere(facts: &KernelAnalysis, access: &MemoryAccess) -> Option<(Poly, Diagnostic)> {
+fn masked_elsewhere(kernel: &Kernel, facts: &KernelAnalysis, access: &MemoryAccess) -> Option<(Poly, Diagnostic)> {
     let own = index(access)?;
     let base = own.base.as_deref()?;
     let masked: Vec<u32> = match &access.mask {
@@ -209,6 +212,9 @@ fn masked_elsewhere(facts: &KernelAnalysis, access: &MemoryAccess) -> Option<(Po
                 let (left, right) = upper_bound(condition)?;
                 let number = same_lanes(facts, left)?;
                 let is_bound = number.has(&Atom::Lane(lane)) && *right != block && !right.any(|atom| matches!(atom, Atom::Lane(_)));
+                // Block pointers often check each axis, also one that the tiles fill.
+                let is_meant = !other.is_block_pointer || !is_constant(kernel, right);
+                let is_bound = is_bound && is_meant && !(is_constant(kernel, right) && number.any(|atom| is_group(kernel, atom)));
                 let is_same = holds(&offset, &number, lane) && holds(&other_offset, &number, lane);
                 (is_bound && is_same).then_some((to.base.as_deref(), condition, number, right))
             })
@@ -227,14 +233,35 @@ fn masked_elsewhere(facts: &KernelAnalysis, access: &MemoryAccess) -> Option<(Po
         if bare.filter(|other| other.span != access.span).count() >= bounds.len() {
             return None;
         }
+        let is_named = !right.any(|atom| match atom {
+            Atom::Other(_) => true,
+            Atom::Param(name) => kernel.param(name).is_none(),
+            _ => false,
+        });
+        let size = if is_named { format!("`{right}`") } else { "the size".to_owned() };
         let message = format!(
-            "without a mask this {} past the end of `{base}` unless `{right}` is a multiple of {block}; the other accesses mask the same lanes \
-             with `< {right}`",
+            "without a mask this {} past the end of `{base}` unless {size} is a multiple of {block}; the other accesses mask the same lanes",
             verb(access)
         );
         let found = Diagnostic::new(&RULE.declaration, access.span, message)
             .with_related(condition.span, "the mask of another access");
         Some((block, found))
+    })
+}
+
+/// Whether a number is `pid % heads` or `pid // heads` of a parameter: it counts groups and not tiles, and the last group ends
+/// where the size does.
+fn is_group(kernel: &Kernel, atom: &Atom) -> bool {
+    let Atom::Param(name) = atom else { return false };
+    let divisor = name.rsplit_once(" % ").or_else(|| name.rsplit_once(" // ")).map(|(_, divisor)| divisor);
+    divisor.is_some_and(|divisor| kernel.param(divisor.trim_end_matches(')')).is_some())
+}
+
+/// Whether a size consists of compile-time parameters.
+fn is_constant(kernel: &Kernel, size: &Poly) -> bool {
+    !size.any(|atom| match atom {
+        Atom::Param(name) => kernel.param(name).is_none_or(|param| !param.constexpr),
+        _ => true,
     })
 }
 

@@ -105,7 +105,8 @@ fn look(
     facts: &KernelAnalysis,
     access: &MemoryAccess,
 ) -> Option<Diagnostic> {
-    if !is_certain(access) || access.mask != Mask::None {
+    // Block pointers are M010's.
+    if !is_certain(access) || access.mask != Mask::None || access.is_block_pointer {
         return None;
     }
     let index = index(access)?;
@@ -142,7 +143,7 @@ fn is_masked(facts: &KernelAnalysis, lane: u32) -> bool {
 }
 
 /// The grid of a launch, where all launches of the kernel start `triton.cdiv(size, block)` programs along `axis`.
-fn rounds_up(context: &RuleContext<'_>, kernel: &Kernel, axis: u8, block: &Poly) -> Option<Span> {
+pub(super) fn rounds_up(context: &RuleContext<'_>, kernel: &Kernel, axis: u8, block: &Poly) -> Option<Span> {
     let mut hosts = Hosts::new(context.module);
     let mut first = None;
     for launch in context.module.launches_of(&kernel.name) {
