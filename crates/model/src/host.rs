@@ -178,6 +178,7 @@ impl<'a> Runner<'a> {
             origin,
             made: None,
             storage: self.storages,
+            copied_from: None,
             dtype: None,
             shape: None,
             layout: Layout::Unknown,

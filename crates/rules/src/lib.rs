@@ -59,14 +59,17 @@ mod local_mask;
 mod loop_argument;
 mod loop_exit;
 mod loop_type_change;
+mod lost_copy;
 mod lost_update;
 mod mask_precedence;
 mod masked_row;
 mod memory_accesses;
+mod merged_rows;
 mod mismatched_arguments;
 mod misplaced_reduction;
 mod narrow_index;
 mod narrow_row;
+mod narrow_store;
 mod negative_division;
 mod negative_offset;
 mod offset_overflow;
@@ -169,6 +172,8 @@ static RULES: &[&Rule] = &[
     &sliced_rows::RULE,
     &uneven_block::RULE,
     &backward_loop::RULE,
+    &merged_rows::RULE,
+    &lost_copy::RULE,
     &unused_flag::RULE,
     &address_argument::RULE,
     &unit_argument::RULE,
@@ -242,6 +247,7 @@ static RULES: &[&Rule] = &[
     &overflowing_softplus::RULE,
     &unsigned_difference::RULE,
     &zero_scale::RULE,
+    &narrow_store::RULE,
     &untuned_launch::RULE,
     &strided_lanes::RULE,
     &repeated_pass::RULE,

@@ -3,8 +3,12 @@
 use model::analysis::types::KernelAnalysis;
 use model::analysis::types::access::MemoryAccess;
 use model::analysis::types::index::{Atom, Poly};
+use model::kernel::Kernel;
+use model::kernel::ast::{ExprKind, walk_expressions};
+use model::syntax::Span;
 
 use super::memory_accesses::{guard, index, lanes_in, report, upper_bound, verb};
+use super::unmasked_tile::rounds_up;
 use super::{Declaration, Diagnostic, Findings, Rule, RuleContext, Severity};
 
 pub(super) static RULE: Rule = Rule {
@@ -18,7 +22,8 @@ pub(super) static RULE: Rule = Rule {
         tags: &[],
         doc: r#"
 ## What it does
-Finds accesses at `x + start + lane * stride` whose mask says that `start + lane` is the position along an axis.
+Finds accesses at `x + start + lane * stride` whose mask says that `start + lane` is the position along an axis, and accesses at `program + lane`
+where the grid has `triton.cdiv(size, BLOCK)` programs along this axis.
 
 ## Why is this bad?
 The start of the tile is a position as well, and needs the same stride. It is right for a stride of 1 only.
@@ -41,6 +46,23 @@ def total(x, y, stride, n, BLOCK: tl.constexpr):
 
 def run(x, y):
     total[(1,)](x, y, x.stride(0), x.shape[0], BLOCK=128)
+```
+
+```python
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def double(x, y, n, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) + tl.arange(0, BLOCK)
+    #         ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+    tl.store(y + offsets, 2 * tl.load(x + offsets, mask=offsets < n), mask=offsets < n)
+
+
+def run(x, y):
+    n = x.numel()
+    double[(triton.cdiv(n, 1024),)](x, y, n, BLOCK=1024)
 ```
 
 ## Good
@@ -73,7 +95,47 @@ When the mask does not bound the sum of both, and when the lane is multiplied by
 };
 
 fn check(context: &RuleContext<'_>, findings: &mut Findings<'_>) {
-    report(context, findings, |_, facts, access| look(facts, access));
+    report(context, findings, |kernel, facts, access| {
+        look(facts, access).or_else(|| unscaled_program(context, kernel, facts, access))
+    });
+}
+
+/// An access at `program + lane` where the grid has one program for each tile.
+fn unscaled_program(
+    context: &RuleContext<'_>,
+    kernel: &Kernel,
+    facts: &KernelAnalysis,
+    access: &MemoryAccess,
+) -> Option<Diagnostic> {
+    let index = index(access).filter(|_| access.branches == 0 && !access.is_uncertain)?;
+    lanes_in(index).into_iter().find_map(|lane| {
+        let step = index.poly.factor_of(&Atom::Lane(lane)).filter(|step| *step != Poly::default())?;
+        let known = facts.lanes.get(lane as usize)?;
+        let block = Poly::of_dim(&known.size).filter(|block| *block != Poly::number(1))?;
+        let axis = (0..3).find(|axis| index.poly.factor_of(&Atom::Program(*axis)).as_ref() == Some(&step))?;
+        let grid = rounds_up(context, kernel, axis, &block)?;
+        let sum = sum_around(kernel, known.span);
+        let message = format!(
+            "the tiles of the programs along axis {axis} are {block} long and begin one after the other: multiply `tl.program_id({axis})` with \
+             {block}"
+        );
+        Some(
+            Diagnostic::new(&RULE.declaration, sum.unwrap_or(access.span), message)
+                .with_related(grid, "a program for each tile"),
+        )
+    })
+}
+
+/// The smallest sum with a place in it.
+fn sum_around(kernel: &Kernel, at: Span) -> Option<Span> {
+    let mut found: Option<Span> = None;
+    walk_expressions(&kernel.body, &mut |expr| {
+        let is_sum = matches!(&expr.kind, ExprKind::Binary { op, .. } if op == "+") && expr.span.contains(at);
+        if is_sum && found.is_none_or(|smallest| smallest.contains(expr.span)) {
+            found = Some(expr.span);
+        }
+    });
+    found
 }
 
 fn look(facts: &KernelAnalysis, access: &MemoryAccess) -> Option<Diagnostic> {

@@ -196,6 +196,7 @@ impl<'a> Runner<'a> {
                     origin,
                     made: a.made.filter(|made| b.made == Some(*made)),
                     storage,
+                    copied_from: a.copied_from.filter(|from| b.copied_from == Some(*from)),
                     dtype: a.dtype.filter(|dtype| b.dtype == Some(*dtype)),
                     shape,
                     layout,

@@ -20,6 +20,8 @@ pub struct HostTensor {
     pub made: Option<Span>,
     /// Tensors with the same number share memory.
     pub storage: usize,
+    /// For `x.flatten()` and `x.reshape(…)` of a tensor that may have gaps: `x`, of which this may be a copy.
+    pub copied_from: Option<TensorId>,
     /// The type of its elements, if it is known.
     pub dtype: Option<Dtype>,
     /// Its sizes; `None` when not even their number is known.

@@ -254,7 +254,8 @@ impl<'a> Runner<'a> {
             };
             let layout = if tensor.is_contiguous() { Layout::Contiguous } else { Layout::Unknown };
             let shape = if name == "flatten" && args.is_empty() { Some(vec![tensor.count()]) } else { None };
-            let view = HostTensor { name: None, dtype, shape, layout, ..tensor };
+            let copied_from = if name == "view" { None } else { self.may_copy(id) };
+            let view = HostTensor { name: None, dtype, shape, layout, copied_from, ..tensor };
             return HostValue::Tensor(self.add(view));
         }
         let total = tensor.count();
@@ -270,8 +271,16 @@ impl<'a> Runner<'a> {
             None => Some(sizes),
         };
         let layout = if tensor.is_contiguous() { Layout::Contiguous } else { Layout::Unknown };
-        let view = HostTensor { name: None, shape, layout, ..tensor };
+        let copied_from = if name == "view" { None } else { self.may_copy(id) };
+        let view = HostTensor { name: None, shape, layout, copied_from, ..tensor };
         HostValue::Tensor(self.add(view))
+    }
+
+    /// A tensor of which `reshape` may make a copy.
+    fn may_copy(&self, id: TensorId) -> Option<TensorId> {
+        let tensor = &self.run.tensors[id];
+        let is_flat = tensor.shape.as_ref().is_some_and(|shape| shape.len() < 2);
+        (!tensor.is_contiguous() && !is_flat).then(|| tensor.copied_from.unwrap_or(id))
     }
 
     /// A call of a function of torch; `None` for other functions.
