@@ -11,7 +11,7 @@ use model::analysis::launches::{ArgumentSource, passed};
 use model::analysis::types::{self, AbstractValue, KernelAnalysis};
 use model::api::TritonTarget;
 use model::host::{HostLaunch, HostNumber, HostRun, HostTensor, HostValue};
-use model::kernel::ast::Expr;
+use model::kernel::ast::{Expr, walk_expressions};
 use model::kernel::{Kernel, Launch, Module};
 use model::syntax::{Source, Span};
 
@@ -178,6 +178,22 @@ impl<'a> RuleContext<'a> {
     pub fn mentions(&self, kernel: &Kernel, words: &[&str]) -> bool {
         let text = self.source.slice(kernel.span).as_bytes();
         words.iter().any(|word| memchr::memmem::find(text, word.as_bytes()).is_some())
+    }
+
+    /// A kernel and the helpers of the file that it calls, directly or through others.
+    #[must_use]
+    pub fn with_helpers(&self, kernel: &'a Kernel) -> Vec<&'a Kernel> {
+        let mut all = vec![kernel];
+        let mut at = 0;
+        while let Some(&current) = all.get(at) {
+            at += 1;
+            walk_expressions(&current.body, &mut |expr| {
+                let callee =
+                    expr.as_call().and_then(|call| call.func.as_name()).and_then(|name| self.module.kernel(name));
+                all.extend(callee.filter(|callee| all.iter().all(|known| known.span != callee.span)));
+            });
+        }
+        all
     }
 
     /// The line in which `span` begins, counted from 1.

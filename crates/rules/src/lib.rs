@@ -85,6 +85,7 @@ mod pointer_cache;
 mod program_race;
 mod reconcile;
 mod repeated_pass;
+mod repeated_store;
 mod rule;
 mod same_work;
 mod scope;
@@ -234,6 +235,7 @@ static RULES: &[&Rule] = &[
     &unfilled_index::RULE,
     &compounding_scale::RULE,
     &padded_minimum::RULE,
+    &repeated_store::RULE,
     &implicit_tf32::RULE,
     &half_accumulator::RULE,
     &overflowing_exponential::RULE,

@@ -31,8 +31,13 @@ fn check(context: &RuleContext<'_>, findings: &mut Findings<'_>) {
     }
 }
 
-fn found(context: &RuleContext<'_>, kernel: &Kernel) -> Vec<Diagnostic> {
-    if kernel.has_error || !context.mentions(kernel, &["sum", "max", "min"]) || !has_filled_load(context, kernel) {
+fn found<'a>(context: &RuleContext<'a>, kernel: &'a Kernel) -> Vec<Diagnostic> {
+    if kernel.has_error {
+        return Vec::new();
+    }
+    let all = context.with_helpers(kernel);
+    let reduces = |kernel: &&Kernel| context.mentions(kernel, &["sum", "max", "min"]);
+    if !all.iter().any(reduces) || !all.iter().any(|kernel| has_filled_load(context, kernel)) {
         return Vec::new();
     }
     let found = lanes_that_count(context.module, kernel).padded;

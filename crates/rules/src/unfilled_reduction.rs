@@ -32,9 +32,13 @@ fn check(context: &RuleContext<'_>, findings: &mut Findings<'_>) {
     }
 }
 
-fn found(context: &RuleContext<'_>, kernel: &Kernel) -> Vec<Diagnostic> {
-    let reduces = || context.mentions(kernel, &["sum", "max", "min", "reduce", "dot"]);
-    if kernel.has_error || !reduces() || !has_unfilled_load(context, kernel) {
+fn found<'a>(context: &RuleContext<'a>, kernel: &'a Kernel) -> Vec<Diagnostic> {
+    if kernel.has_error {
+        return Vec::new();
+    }
+    let all = context.with_helpers(kernel);
+    let reduces = |kernel: &&Kernel| context.mentions(kernel, &["sum", "max", "min", "reduce", "dot"]);
+    if !all.iter().any(reduces) || !all.iter().any(|kernel| has_unfilled_load(context, kernel)) {
         return Vec::new();
     }
     let found = undefined_reductions(context.module, kernel);

@@ -278,6 +278,12 @@ impl<'a> Runner<'a> {
     fn assume_equal(&mut self, left: &'a Expr, right: &'a Expr, state: &mut State<'a>) {
         let value = self.quiet(right, state);
         match &left.kind {
+            // `assert tiles == 1`
+            ExprKind::Name(name) if value.number().known().is_some() => {
+                if let Some(HostValue::Number(_) | HostValue::Given(_)) = state.names.get(name.as_str()) {
+                    state.names.insert(name, HostValue::Number(value.number()));
+                }
+            }
             ExprKind::Attribute { value: tensor, name, .. } if name == "dtype" => {
                 if let HostValue::Dtype(Some(dtype)) = value {
                     self.replace(tensor, state, |tensor| tensor.dtype = Some(dtype));

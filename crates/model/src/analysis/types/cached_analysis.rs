@@ -67,7 +67,19 @@ impl ShiftSpans for CachedAnalysis {
 /// Calls `visit` on every span in `facts`. Returns false when the facts hold other data that a change elsewhere can
 /// invalidate.
 fn each_span(facts: &mut KernelAnalysis, visit: &mut dyn FnMut(&mut Span)) -> bool {
-    let KernelAnalysis { problems, types, accesses, products, masks, divisions, stale, lanes, loops, coverage } = facts;
+    let KernelAnalysis {
+        problems,
+        types,
+        accesses,
+        products,
+        masks,
+        divisions,
+        stale,
+        lanes,
+        loaded: _,
+        loops,
+        coverage,
+    } = facts;
     let mut is_movable = types.is_empty();
     for problem in problems {
         visit(&mut problem.span);

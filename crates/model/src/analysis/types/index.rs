@@ -11,7 +11,7 @@ use std::sync::Arc;
 use super::dtype::Dtype;
 pub use super::poly::{Atom, Poly};
 use super::shape::Dim;
-use super::value::{AbstractValue, RuntimeValue};
+use super::value::AbstractValue;
 use crate::syntax::Span;
 
 /// A `tl.arange`.
@@ -370,11 +370,11 @@ fn both(left: &AbstractValue<'_>, right: &AbstractValue<'_>) -> LaneFact {
 /// The knowledge that is certain when the value is one of two. What differs must be the same in all lanes; it becomes one
 /// unknown number.
 #[must_use]
-pub(super) fn either(a: &RuntimeValue, b: &RuntimeValue) -> LaneFact {
-    if a.about == b.about {
-        return a.about.clone();
+pub(super) fn either(a: &LaneFact, b: &LaneFact) -> LaneFact {
+    if a == b {
+        return a.clone();
     }
-    match (&a.about, &b.about) {
+    match (a, b) {
         (LaneFact::Index(one), LaneFact::Index(other)) if one.base == other.base && one.axes == other.axes => {
             joined(one, other).map_or(LaneFact::Nothing, |poly| {
                 LaneFact::Index(Arc::new(Index { poly, narrow: Vec::new(), ..(**one).clone() }))

@@ -2,7 +2,7 @@
 
 use super::access::{Division, MemoryAccess, NamedMask, Product};
 use super::coverage::Coverage;
-use super::index::{Lane, Loop};
+use super::index::{Lane, Loop, Poly};
 use super::value::{AbstractValue, Problem};
 use crate::syntax::Span;
 
@@ -26,6 +26,8 @@ pub struct KernelAnalysis {
     pub stale: Vec<(Span, Span)>,
     /// Each `tl.arange`, indexed by the number in [`Atom::Lane`](super::index::Atom::Lane).
     pub lanes: Vec<Lane>,
+    /// Numbers that are loaded, by the number in [`Atom::Other`](super::index::Atom::Other), each with the offset it is loaded from.
+    pub loaded: Vec<(u32, Poly)>,
     /// Each run-time loop, indexed by the number in [`Atom::Loop`](super::index::Atom::Loop).
     pub loops: Vec<Loop>,
     /// The code that was compiled.

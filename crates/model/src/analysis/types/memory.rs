@@ -113,8 +113,9 @@ pub(super) fn load<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>) -> A
     let loaded = RuntimeValue::new(number.map_or(LaneType::Unknown, LaneType::Number), shape);
     if pointer.is_scalar() == Some(true) {
         // One number, which may be an offset or a size.
-        let about = LaneFact::scalar(Poly::atom(engine.other()));
-        return AbstractValue::Tile(loaded.knowing(about));
+        let atom = engine.other();
+        engine.record_loaded(&atom, &pointer);
+        return AbstractValue::Tile(loaded.knowing(LaneFact::scalar(Poly::atom(atom))));
     }
     AbstractValue::Tile(loaded)
 }

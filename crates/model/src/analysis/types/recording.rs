@@ -51,6 +51,15 @@ impl<'a> Engine<'a> {
         }
     }
 
+    /// Records where a number is loaded from.
+    pub(super) fn record_loaded(&mut self, atom: &Atom, pointer: &RuntimeValue) {
+        if let (Atom::Other(number), Some(index)) = (atom, pointer.about.index())
+            && self.notes()
+        {
+            self.facts.loaded.push((*number, index.poly.clone()));
+        }
+    }
+
     /// Records a call of `tl.dot`.
     pub(super) fn record_product(&mut self, call: &Application<'a, '_>, left: &RuntimeValue, right: &RuntimeValue) {
         let out = match call.bound.get("out_dtype") {

@@ -363,8 +363,15 @@ impl<'a> AbstractValue<'a> {
                     }
                     _ => None,
                 };
-                Self::Tile(RuntimeValue::new(element, shape).knowing(super::index::either(a, b)))
+                Self::Tile(RuntimeValue::new(element, shape).knowing(super::index::either(&a.about, &b.about)))
             }
+            // A parameter of a kind that is not known, and a number.
+            (Self::Opaque(a), Self::Tile(tile)) | (Self::Tile(tile), Self::Opaque(a))
+                if tile.is_scalar() == Some(true) =>
+            {
+                Self::Opaque(super::index::either(a, &tile.about))
+            }
+            (Self::Opaque(a), Self::Opaque(b)) => Self::Opaque(super::index::either(a, b)),
             (Self::Const(_), Self::Const(_)) => Self::Const(Const::Unknown),
             (Self::Tuple(a), Self::Tuple(b)) if a.len() == b.len() => {
                 Self::Tuple(a.iter().zip(b.iter()).map(|(a, b)| a.either(b)).collect())
