@@ -1,9 +1,9 @@
 //! H002: an autotuned kernel that updates a tensor in place.
 
 use model::analysis::in_place_updates::{Update, updates};
-use model::analysis::tuning::{NameList, Tuner};
+use model::analysis::tuning::{NameList, Tuner, is_always};
 use model::kernel::Kernel;
-use model::kernel::ast::ExprKind;
+use model::kernel::ast::{ExprKind, StmtKind, walk_statements};
 use model::syntax::Span;
 
 use super::{Declaration, Diagnostic, Edit, Findings, Rule, RuleContext, Severity};
@@ -55,7 +55,28 @@ fn unrestored(context: &RuleContext<'_>, kernel: &Kernel, tuner: &Tuner<'_>) -> 
         }
     }
     let found = updates(context.module, kernel).into_iter().filter(|update| !named.contains(&update.param));
+    let found = found.filter(|update| !is_left_out(context, kernel, update.span));
     report(tuner, &found.collect::<Vec<_>>()).into_iter().collect()
+}
+
+/// Whether a place is in a branch for parts of a sum (`SPLIT_K > 1`) where all configurations leave it in one part.
+fn is_left_out(context: &RuleContext<'_>, kernel: &Kernel, at: Span) -> bool {
+    let mut found = false;
+    walk_statements(&kernel.body, &mut |stmt| {
+        if let StmtKind::If { branches, .. } = &stmt.kind
+            && stmt.span.contains(at)
+        {
+            let tested = branches.iter().filter_map(|(test, _)| match &test.kind {
+                ExprKind::Compare { left, rest } => {
+                    let is_one = matches!(rest.as_slice(), [(_, right)] if right.as_int() == Some(1));
+                    left.as_name().filter(|_| is_one)
+                }
+                _ => None,
+            });
+            found |= tested.into_iter().any(|name| is_always(context.source.text(), name, 1));
+        }
+    });
+    found
 }
 
 /// The finding, at the tuner, which lacks the names.

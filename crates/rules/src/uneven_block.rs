@@ -85,11 +85,8 @@ fn check(context: &RuleContext<'_>, findings: &mut Findings<'_>) {
                 continue;
             };
             let number = known.number(&param.name);
-            let Some((source, size, block)) = example(&known, &number).or_else(|| given(&known, &number)) else {
-                continue;
-            };
-            let is_factor = matches!(number, HostNumber::Given(_));
-            let Some(lane) = known.facts.lanes.iter().find(|lane| is_of(&lane.size, &param.name, is_factor)) else {
+            let Some((source, size, block)) = example(&known, &number) else { continue };
+            let Some(lane) = known.facts.lanes.iter().find(|lane| is_of(&lane.size, &param.name)) else {
                 continue;
             };
             if context.is_for_other_compiler() {
@@ -99,6 +96,10 @@ fn check(context: &RuleContext<'_>, findings: &mut Findings<'_>) {
             let names =
                 HostNames::of(context.module, known.launch.host.and_then(|host| context.module.hosts.get(host)));
             let made = names.resolve(argument).span;
+            if seen.contains(&made) {
+                continue;
+            }
+            seen.push(made);
             let source = shown(&source);
             let message = format!(
                 "for `{source}` = {size} this is {block}, and `tl.arange` needs a power of two; use `triton.next_power_of_2`"
@@ -111,14 +112,8 @@ fn check(context: &RuleContext<'_>, findings: &mut Findings<'_>) {
     }
 }
 
-/// Whether a length is a parameter, or has it as one of several factors.
-fn is_of(size: &Dim, param: &str, is_factor: bool) -> bool {
-    match size {
-        Dim::Symbol(symbol) if is_factor => {
-            (symbol.names.len() > 1 || symbol.factor > 1) && symbol.names.iter().any(|name| &**name == param)
-        }
-        _ => Poly::of_dim(size).is_some_and(|poly| poly.as_param() == Some(param)),
-    }
+fn is_of(size: &Dim, param: &str) -> bool {
+    Poly::of_dim(size).is_some_and(|poly| poly.as_param() == Some(param))
 }
 
 /// The same for a quotient of two sizes.
@@ -130,12 +125,6 @@ fn quotient(known: &KnownLaunch<'_, '_>, number: &HostNumber, one: &str, other: 
     }
     let block = number.evaluate(&|name| if name == one { Some(6) } else { (name == other).then_some(2) })?;
     (block == 3).then(|| (one.to_owned(), 6, block))
-}
-
-/// A size that is passed on as it is, which a number of heads may be that is no power of two.
-fn given(known: &KnownLaunch<'_, '_>, number: &HostNumber) -> Option<(String, i128, i128)> {
-    let HostNumber::Given(source) = number else { return None };
-    (source.contains('.') && !known.run.is_checked(source)).then(|| (source.to_string(), 6, 6))
 }
 
 /// A size as the file writes it: `q.shape[1]` for `q@3.shape[1]`, the third tensor of this name.

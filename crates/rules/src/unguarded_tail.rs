@@ -3,6 +3,7 @@
 use model::analysis::grid::is_passed;
 use model::analysis::host::Hosts;
 use model::analysis::launches::{ArgumentSource, passed, promises_full_tiles, promises_full_tiles_of};
+use model::analysis::tuning::is_always;
 use model::analysis::types::KernelAnalysis;
 use model::analysis::types::access::{Mask, MemoryAccess};
 use model::analysis::types::index::{Atom, IndexComparison, Poly};
@@ -145,6 +146,7 @@ fn check(context: &RuleContext<'_>, findings: &mut Findings<'_>) {
         found.filter(|_| !promises_full_tiles(context.module, kernel)).or_else(|| {
             masked_elsewhere(kernel, facts, access)
                 .filter(|(block, _)| !promises_full_tiles_of(context.module, kernel, block.as_param()))
+                .filter(|(block, _)| !block.as_param().is_some_and(|block| is_always(context.source.text(), block, 1)))
                 .map(|(_, found)| found)
         })
     });
@@ -203,7 +205,7 @@ fn masked_elsewhere(kernel: &Kernel, facts: &KernelAnalysis, access: &MemoryAcce
     let offset = same_lanes(facts, &own.poly)?;
     let lanes = lanes_in(own).into_iter().map(|lane| first_alike(facts, lane));
     lanes.filter(|lane| !masked.contains(lane)).find_map(|lane| {
-        let block = Poly::of_dim(&facts.lanes.get(lane as usize)?.size)?;
+        let block = Poly::of_dim(&facts.lanes.get(lane as usize)?.size).filter(|block| *block != Poly::number(1))?;
         let bounds = facts.accesses.iter().filter(|other| other.span != access.span).filter_map(|other| {
             let to = index(other)?;
             let other_offset = same_lanes(facts, &to.poly)?;
@@ -211,7 +213,9 @@ fn masked_elsewhere(kernel: &Kernel, facts: &KernelAnalysis, access: &MemoryAcce
             tile.about.guard()?.conditions.iter().find_map(|condition| {
                 let (left, right) = upper_bound(condition)?;
                 let number = same_lanes(facts, left)?;
-                let is_bound = number.has(&Atom::Lane(lane)) && *right != block && !right.any(|atom| matches!(atom, Atom::Lane(_)));
+                // A lane alone is compared with a size; with anything else, a part of the tile may be meant.
+                let is_whole = number.terms.len() > 1 || right.as_param().is_some_and(|size| kernel.param(size).is_some());
+                let is_bound = is_whole && number.has(&Atom::Lane(lane)) && *right != block && !right.any(|atom| matches!(atom, Atom::Lane(_)));
                 // Block pointers often check each axis, also one that the tiles fill.
                 let is_meant = !other.is_block_pointer || !is_constant(kernel, right);
                 let is_bound = is_bound && is_meant && !(is_constant(kernel, right) && number.any(|atom| is_group(kernel, atom)));
@@ -221,6 +225,9 @@ fn masked_elsewhere(kernel: &Kernel, facts: &KernelAnalysis, access: &MemoryAcce
         });
         let bounds: Vec<_> = bounds.collect();
         let (_, condition, number, right) = bounds.first()?;
+        if number.terms.len() == 1 && is_stepped_by(facts, base, &block) {
+            return None;
+        }
         // With and without a mask by turns: a branch for whole tiles.
         if bounds.iter().any(|(to, ..)| *to == Some(base)) {
             return None;
@@ -255,6 +262,13 @@ fn is_group(kernel: &Kernel, atom: &Atom) -> bool {
     let Atom::Param(name) = atom else { return false };
     let divisor = name.rsplit_once(" % ").or_else(|| name.rsplit_once(" // ")).map(|(_, divisor)| divisor);
     divisor.is_some_and(|divisor| kernel.param(divisor.trim_end_matches(')')).is_some())
+}
+
+/// Whether a tensor is addressed in steps of a tile: then it is as long as whole tiles.
+fn is_stepped_by(facts: &KernelAnalysis, base: &str, block: &Poly) -> bool {
+    let Some(block) = block.as_param() else { return false };
+    let own = facts.accesses.iter().filter_map(index).filter(|index| index.base.as_deref() == Some(base));
+    own.into_iter().any(|index| index.poly.has(&Atom::Param(block.into())))
 }
 
 /// Whether a size consists of compile-time parameters.

@@ -64,6 +64,22 @@ pub enum NameList<'a> {
     Unknown,
 }
 
+/// Whether all numbers that the configurations in a file give a parameter are `number`, as far as they are written as `"NAME": 1`.
+/// Lists that are made in loops are read like this, too.
+#[must_use]
+pub fn is_always(text: &str, name: &str, number: i128) -> bool {
+    let mut values = ['"', '\''].into_iter().flat_map(|quote| {
+        let key = format!("{quote}{name}{quote}");
+        let after: Vec<&str> = text.match_indices(&key).map(|(at, _)| &text[at + key.len()..]).collect();
+        after.into_iter().filter_map(|rest| {
+            let rest = rest.trim_start().strip_prefix(':')?.trim_start();
+            let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
+            digits.parse::<i128>().ok()
+        })
+    });
+    values.next() == Some(number) && values.all(|value| value == number)
+}
+
 /// The last part of the full name of one of Triton's own decorators.
 #[must_use]
 pub fn kind(decorator: &Decorator) -> Option<&str> {

@@ -78,6 +78,12 @@ impl<'a> Runner<'a> {
             StmtKind::Definition { name, lambda } => {
                 let value = lambda.as_ref().map_or(HostValue::Unknown, |lambda| self.value(lambda, state));
                 state.names.insert(name, value);
+                // A nested function that is not followed may write to all that it mentions.
+                let text = self.text.get(stmt.span.start..stmt.span.end).unwrap_or_default();
+                let mentioned = state.names.iter().filter(|(name, _)| text.contains(**name));
+                let storages: Vec<usize> =
+                    mentioned.filter_map(|(_, value)| Some(self.run.tensors[value.tensor()?].storage)).collect();
+                state.written.extend(storages);
             }
             StmtKind::Other(_) => forget(std::slice::from_ref(stmt), state),
             _ => stmt.exprs().into_iter().for_each(|expr| drop(self.value(expr, state))),

@@ -426,7 +426,12 @@ impl<'a> Runner<'a> {
         // The number of axes is that of the other tensor, whose name stands for its sizes.
         let shape = tensor.shape.clone();
         let made = self.made(shape, dtype, origin, expr);
-        if !tensor.is_contiguous() || call.argument("memory_format", None).is_some() {
+        let format = call.argument("memory_format", None);
+        let is_contiguous = match format.map(|format| format.dotted()) {
+            None => tensor.is_contiguous(),
+            Some(path) => path.is_some_and(|path| path.last() == Some(&"contiguous_format")),
+        };
+        if !is_contiguous {
             self.lose_layout(&made);
         }
         made
