@@ -67,6 +67,7 @@ mod memory_accesses;
 mod merged_rows;
 mod mismatched_arguments;
 mod misplaced_reduction;
+mod missing_allocator;
 mod narrow_index;
 mod narrow_row;
 mod narrow_store;
@@ -177,6 +178,7 @@ static RULES: &[&Rule] = &[
     &lost_copy::RULE,
     &unused_flag::RULE,
     &address_argument::RULE,
+    &missing_allocator::RULE,
     &unit_argument::RULE,
     &unknown_member::RULE,
     &dtype_called::RULE,

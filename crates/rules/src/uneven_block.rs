@@ -21,10 +21,10 @@ pub(super) static RULE: Rule = Rule {
         doc: r#"
 ## What it does
 Finds launches that pass for the length of a `tl.arange` a number which the host computes from a size (rounded up to a
-multiple of 32, halved, or the size itself), and for which some size gives no power of two.
+multiple of 32, halved, or the size itself), and for which some size gives no power of two; and those that pass more than 1,048,576.
 
 ## Why is this bad?
-`tl.arange` needs a power of two: the kernel compiles for some sizes, and fails with a `ValueError` for others.
+`tl.arange` needs a power of two, and a tile has 1,048,576 elements at most: the kernel compiles for some sizes, and fails with a `ValueError` for others.
 
 ## Bad
 ```python
@@ -74,6 +74,9 @@ When the function looks at the size in an assertion or a condition, and when the
     check,
 };
 
+/// The greatest number of elements of a tile (Triton's `TRITON_MAX_TENSOR_NUMEL`).
+const MOST_ELEMENTS: i128 = 1 << 20;
+
 /// The sizes that are tried.
 const TRIED: std::ops::RangeInclusive<i128> = 1..=4096;
 
@@ -85,6 +88,19 @@ fn check(context: &RuleContext<'_>, findings: &mut Findings<'_>) {
                 continue;
             };
             let number = known.number(&param.name);
+            if let Some(length) = number.known().filter(|length| *length > MOST_ELEMENTS)
+                && let Some(lane) = known.facts.lanes.iter().find(|lane| is_of(&lane.size, &param.name))
+            {
+                seen.push(argument.span);
+                let message = format!(
+                    "this is {length}, and a tile holds {MOST_ELEMENTS} elements at most: go through it in pieces"
+                );
+                findings.push(
+                    Diagnostic::new(&RULE.declaration, argument.span, message)
+                        .with_related(lane.span, "it is the length of this `tl.arange`"),
+                );
+                continue;
+            }
             let Some((source, size, block)) = example(&known, &number) else { continue };
             let Some(lane) = known.facts.lanes.iter().find(|lane| is_of(&lane.size, &param.name)) else {
                 continue;
