@@ -72,6 +72,9 @@ Passes the tensor.
 };
 
 fn check(context: &RuleContext<'_>, findings: &mut Findings<'_>) {
+    if !context.file_mentions(&["data_ptr()"]) {
+        return;
+    }
     let mut seen = Vec::new();
     for known in context.launches() {
         let text = context.source.slice(known.kernel.span);

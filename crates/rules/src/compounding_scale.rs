@@ -65,20 +65,19 @@ When the loop assigns the parameter in any other way.
 };
 
 fn check(context: &RuleContext<'_>, findings: &mut Findings<'_>) {
-    for kernel in context.module.kernels.iter().filter(|kernel| !kernel.has_error) {
-        if context.mentions(kernel, &["*="]) {
-            look(context, kernel, &kernel.body, None, findings);
+    let found = context.in_kernels(&RULE, |kernel| {
+        let mut found = Vec::new();
+        if !kernel.has_error && context.mentions(kernel, &["*="]) {
+            look(kernel, &kernel.body, None, &mut found);
         }
+        found
+    });
+    if !found.is_empty() && !context.is_for_other_compiler() {
+        findings.extend(found);
     }
 }
 
-fn look(
-    context: &RuleContext<'_>,
-    kernel: &Kernel,
-    body: &[Stmt],
-    around: Option<&[Stmt]>,
-    findings: &mut Findings<'_>,
-) {
+fn look(kernel: &Kernel, body: &[Stmt], around: Option<&[Stmt]>, found: &mut Vec<Diagnostic>) {
     for stmt in body {
         let around = match &stmt.kind {
             StmtKind::For { body, .. } | StmtKind::While { body, .. } => Some(body.as_slice()),
@@ -90,13 +89,12 @@ fn look(
             && kernel.param(name).is_some_and(|param| !param.constexpr)
             && is_number(value)
             && !is_set(within, name)
-            && !context.is_for_other_compiler()
         {
             let message = format!("each iteration multiplies `{name}` again: scale it before the loop");
-            findings.push(Diagnostic::new(&RULE.declaration, stmt.span, message));
+            found.push(Diagnostic::new(&RULE.declaration, stmt.span, message));
         }
         for body in stmt.bodies() {
-            look(context, kernel, body, around, findings);
+            look(kernel, body, around, found);
         }
     }
 }

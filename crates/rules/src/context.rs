@@ -131,6 +131,19 @@ impl<'a> RuleContext<'a> {
         })
     }
 
+    /// The facts of the type analysis for the kernel `module.kernels[index]`.
+    #[must_use]
+    pub fn facts_of(&self, index: usize) -> Arc<KernelAnalysis> {
+        if types::signature::may_be_in(self.source.text()) {
+            // The positions in the file decide which signature comment belongs to which kernel.
+            self.ask_everything();
+        }
+        match self.facts.get() {
+            Some(facts) => Arc::clone(&facts[index]),
+            None => types::facts(self.module, self.source.text(), self.target, index),
+        }
+    }
+
     /// The runs of the functions that launch kernels, in the order of [`Module::hosts`]. Computed on first use.
     #[must_use]
     pub fn runs(&self) -> &[HostRun] {
@@ -171,6 +184,13 @@ impl<'a> RuleContext<'a> {
             };
             self.path.is_some_and(near) || dialect::names_other_compiler(self.source.text())
         })
+    }
+
+    /// Whether the file contains one of these words: a cheap test before an analysis.
+    #[must_use]
+    pub fn file_mentions(&self, words: &[&str]) -> bool {
+        let text = self.source.text().as_bytes();
+        words.iter().any(|word| memchr::memmem::find(text, word.as_bytes()).is_some())
     }
 
     /// Whether the kernel's text contains one of these words: a cheap test before an analysis.

@@ -86,7 +86,7 @@ When the gradient was made contiguous, and when the stride may be 0 and nothing 
 };
 
 fn check(context: &RuleContext<'_>, findings: &mut Findings<'_>) {
-    if !context.source.text().contains("def backward") {
+    if !context.file_mentions(&["def backward"]) {
         return;
     }
     let mut seen: Vec<Span> = Vec::new();

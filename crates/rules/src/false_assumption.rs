@@ -83,46 +83,50 @@ def double(x, y, BLOCK: tl.constexpr):
 };
 
 fn check(context: &RuleContext<'_>, findings: &mut Findings<'_>) {
-    for (at, kernel) in context.module.kernels.iter().enumerate() {
-        if kernel.has_error || !context.mentions(kernel, &["assume"]) {
-            continue;
-        }
-        let (values, facts) = (context.values(at), &context.facts()[at]);
-        walk_expressions(&kernel.body, &mut |expr| {
-            let Some(call) = expr.as_call() else { return };
-            if context.module.language_member(kernel, &call.func).as_deref() != Some("assume") {
-                return;
-            }
-            let Some(test) = call.args.first().map(|arg| &arg.value) else { return };
-            let ExprKind::Compare { left, rest } = &test.kind else { return };
-            let [(op, right)] = rest.as_slice() else { return };
-            let first = |side: &Expr| match values.get(&side.span) {
-                Some(AbstractValue::Const(Const::Int(number))) => Some(*number),
-                Some(AbstractValue::Tile(tile)) => match &tile.about {
-                    LaneFact::Index(index) if index.base.is_none() => at_first(facts, &index.poly),
-                    _ => None,
-                },
-                _ => side.as_int(),
-            };
-            let first = |side: &Expr| {
-                first(side).or_else(|| FirstProgram::new(context.module, kernel).is_zero(side, 0).then_some(0))
-            };
-            let (Some(a), Some(b)) = (first(left), first(right)) else { return };
-            let holds = match op.as_str() {
-                "<" => a < b,
-                "<=" => a <= b,
-                ">" => a > b,
-                ">=" => a >= b,
-                "!=" => a != b,
-                _ => return,
-            };
-            if !holds {
-                let message =
-                    format!("in the first program this is {a} {op} {b}, which is false: the compiler builds on it");
-                findings.push(Diagnostic::new(&RULE.declaration, test.span, message));
-            }
-        });
+    findings.extend(context.kept_in_kernels(RULE.declaration.code, |at| found(context, at)));
+}
+
+/// The findings in the kernel with this index.
+fn found(context: &RuleContext<'_>, at: usize) -> Vec<Diagnostic> {
+    let kernel = &context.module.kernels[at];
+    if kernel.has_error || !context.mentions(kernel, &["assume"]) {
+        return Vec::new();
     }
+    let (values, facts, mut found) = (context.values(at), context.facts_of(at), Vec::new());
+    walk_expressions(&kernel.body, &mut |expr| {
+        let Some(call) = expr.as_call() else { return };
+        if context.module.language_member(kernel, &call.func).as_deref() != Some("assume") {
+            return;
+        }
+        let Some(test) = call.args.first().map(|arg| &arg.value) else { return };
+        let ExprKind::Compare { left, rest } = &test.kind else { return };
+        let [(op, right)] = rest.as_slice() else { return };
+        let first = |side: &Expr| match values.get(&side.span) {
+            Some(AbstractValue::Const(Const::Int(number))) => Some(*number),
+            Some(AbstractValue::Tile(tile)) => match &tile.about {
+                LaneFact::Index(index) if index.base.is_none() => at_first(&facts, &index.poly),
+                _ => None,
+            },
+            _ => side.as_int(),
+        };
+        let first = |side: &Expr| {
+            first(side).or_else(|| FirstProgram::new(context.module, kernel).is_zero(side, 0).then_some(0))
+        };
+        let (Some(a), Some(b)) = (first(left), first(right)) else { return };
+        let holds = match op.as_str() {
+            "<" => a < b,
+            "<=" => a <= b,
+            ">" => a > b,
+            ">=" => a >= b,
+            "!=" => a != b,
+            _ => return,
+        };
+        if !holds {
+            let message = format!("in the first program this is {a} {op} {b}, which is false: the compiler builds on it");
+            found.push(Diagnostic::new(&RULE.declaration, test.span, message));
+        }
+    });
+    found
 }
 
 /// The deepest expression that is followed.

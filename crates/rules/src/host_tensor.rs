@@ -142,6 +142,12 @@ fn is_on_host(made: &Expr) -> bool {
     let Some(call) = made.as_call().filter(|call| !call.has_star()) else { return false };
     let named =
         |name: &str| call.args.iter().any(|arg| arg.keyword.as_ref().is_some_and(|(keyword, _)| keyword == name));
+    if let ExprKind::Attribute { name, .. } = &call.func.kind
+        && name == "cpu"
+        && call.args.is_empty()
+    {
+        return true;
+    }
     let made_of_numbers = || {
         call.args
             .first()
@@ -179,7 +185,12 @@ fn report<'a>(
     made: &Expr,
     argument: &Expr,
 ) -> Diagnostic {
-    let message = "without `device=` this tensor is in the host's memory, and the launch that takes it fails";
+    let is_copied = made.as_call().is_some_and(|call| call.args.is_empty());
+    let message = if is_copied {
+        "this tensor is in the host's memory, and the launch that takes it fails"
+    } else {
+        "without `device=` this tensor is in the host's memory, and the launch that takes it fails"
+    };
     let found =
         Diagnostic::new(&RULE.declaration, made.span, message).with_related(argument.span, "passed to a kernel here");
     let has_device = |name: &&str| {

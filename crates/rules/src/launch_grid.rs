@@ -1,6 +1,6 @@
 //! H004: a grid that is invalid for every launch.
 
-use model::analysis::host::{HostNames, Hosts};
+use model::analysis::host::{HostNames, Hosts, LocalBinding};
 use model::kernel::Launch;
 use model::kernel::ast::{Expr, ExprKind};
 use model::syntax::Span;
@@ -114,12 +114,28 @@ fn dimensions<'a>(grid: &'a Expr, items: &'a [Expr], names: &HostNames<'a>) -> O
     })
 }
 
+/// Whether an expression is the sizes of a tensor.
+fn is_of_sizes(expr: &Expr) -> bool {
+    match &expr.kind {
+        ExprKind::Attribute { name, .. } => name == "shape",
+        ExprKind::Call(call) => {
+            matches!(&call.func.kind, ExprKind::Attribute { name, .. } if name == "size") && call.args.is_empty()
+        }
+        _ => false,
+    }
+}
+
 /// Whether an expression is certainly a number.
 fn number<'a>(expr: &'a Expr, names: &HostNames<'a>, depth: usize) -> bool {
     match &expr.kind {
         // `n = n + 1` is its own value.
         _ if depth > 8 => false,
         ExprKind::Int(_) => true,
+        // `rows, columns = x.shape`
+        ExprKind::Name(name) => match names.binding(name) {
+            Some(LocalBinding::Item(value, _)) => is_of_sizes(value),
+            _ => false,
+        },
         ExprKind::Binary { op, left, right } => {
             matches!(op.as_str(), "+" | "-" | "*" | "//")
                 && number(names.resolve(left), names, depth + 1)

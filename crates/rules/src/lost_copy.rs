@@ -78,8 +78,7 @@ def run(x):
 };
 
 fn check(context: &RuleContext<'_>, findings: &mut Findings<'_>) {
-    let text = context.source.text();
-    if !text.contains("flatten(") && !text.contains("reshape(") {
+    if !context.file_mentions(&["flatten(", "reshape("]) {
         return;
     }
     let mut seen: Vec<Span> = Vec::new();

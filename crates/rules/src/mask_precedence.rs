@@ -64,12 +64,13 @@ Puts the comparison into parentheses.
 };
 
 fn check(context: &RuleContext<'_>, findings: &mut Findings<'_>) {
-    for kernel in context.module.kernels.iter().filter(|kernel| !kernel.has_error) {
-        if !context.mentions(kernel, &["& ", "| ", " &", " |"]) {
-            continue;
+    findings.extend(context.in_kernels(&RULE, |kernel| {
+        let mut found = Vec::new();
+        if !kernel.has_error && context.mentions(kernel, &["& ", "| ", " &", " |"]) {
+            walk_expressions(&kernel.body, &mut |expr| found.extend(look(context, expr)));
         }
-        walk_expressions(&kernel.body, &mut |expr| findings.extend(look(context, expr)));
-    }
+        found
+    }));
 }
 
 fn look(context: &RuleContext<'_>, expr: &Expr) -> Option<Diagnostic> {

@@ -79,7 +79,7 @@ fn check(context: &RuleContext<'_>, findings: &mut Findings<'_>) {
         let Some(at) = context.module.kernels.iter().position(|kernel| kernel.span == reader.kernel.span) else {
             return Vec::new();
         };
-        let shapes = Shapes { reader, values: context.values(at), facts: &context.facts()[at] };
+        let shapes = Shapes { reader, values: context.values(at), facts: context.facts_of(at) };
         let mut found = Vec::new();
         walk_expressions(&reader.kernel.body, &mut |expr| {
             let ExprKind::Binary { left, right, .. } = &expr.kind else { return };
@@ -100,7 +100,7 @@ fn check(context: &RuleContext<'_>, findings: &mut Findings<'_>) {
 struct Shapes<'c, 'a> {
     reader: &'c FormulaReader<'a>,
     values: Arc<SpanValues>,
-    facts: &'c KernelAnalysis,
+    facts: Arc<KernelAnalysis>,
 }
 
 impl<'a> Shapes<'_, 'a> {

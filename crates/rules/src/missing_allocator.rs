@@ -79,8 +79,7 @@ When the file speaks of an allocator anywhere.
 };
 
 fn check(context: &RuleContext<'_>, findings: &mut Findings<'_>) {
-    let text = context.source.text();
-    if !text.contains("make_tensor_descriptor") || text.contains("allocator") {
+    if !context.file_mentions(&["make_tensor_descriptor"]) || context.file_mentions(&["allocator"]) {
         return;
     }
     let mut seen = Vec::new();

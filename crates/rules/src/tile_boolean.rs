@@ -64,31 +64,37 @@ Writes `&` or `|` with the parentheses that they need.
 };
 
 fn check(context: &RuleContext<'_>, findings: &mut Findings<'_>) {
-    for (at, kernel) in context.module.kernels.iter().enumerate() {
-        if kernel.has_error || !context.mentions(kernel, &[" and ", " or ", ") and", ") or"]) {
-            continue;
+    let found = context.kept_in_kernels(RULE.declaration.code, |at| found(context, at));
+    if !found.is_empty() && !context.is_for_other_compiler() {
+        findings.extend(found);
+    }
+}
+
+/// The findings in the kernel with this index.
+fn found(context: &RuleContext<'_>, at: usize) -> Vec<Diagnostic> {
+    let kernel = &context.module.kernels[at];
+    if kernel.has_error || !context.mentions(kernel, &[" and ", " or ", ") and", ") or"]) {
+        return Vec::new();
+    }
+    let mut parts = Vec::new();
+    walk_expressions(&kernel.body, &mut |expr| {
+        if let ExprKind::BoolOp { op, left, right } = &expr.kind {
+            parts.push((expr, op.as_str(), left.as_ref(), right.as_ref()));
         }
-        let mut parts = Vec::new();
-        walk_expressions(&kernel.body, &mut |expr| {
-            if let ExprKind::BoolOp { op, left, right } = &expr.kind {
-                parts.push((expr, op.as_str(), left.as_ref(), right.as_ref()));
-            }
-        });
-        if parts.is_empty() {
-            continue;
-        }
-        let values = context.values(at);
-        let definitions = Definitions::of(kernel);
-        let is_tile = |side: &Expr| is_tile(&values, &definitions, side, 0);
-        let mut found: Vec<Span> = Vec::new();
-        for (expr, op, left, right) in parts {
-            let is_within = found.iter().any(|outer| outer.contains(expr.span));
-            if !is_within && (is_tile(left) || is_tile(right)) && !context.is_for_other_compiler() {
-                found.push(expr.span);
-                findings.push(report(context, expr, op, left, right));
-            }
+    });
+    if parts.is_empty() {
+        return Vec::new();
+    }
+    let (values, definitions) = (context.values(at), Definitions::of(kernel));
+    let is_tile = |side: &Expr| is_tile(&values, &definitions, side, 0);
+    let mut found: Vec<Diagnostic> = Vec::new();
+    for (expr, op, left, right) in parts {
+        let is_within = found.iter().any(|outer| outer.span.contains(expr.span));
+        if !is_within && (is_tile(left) || is_tile(right)) {
+            found.push(report(context, expr, op, left, right));
         }
     }
+    found
 }
 
 /// Whether an expression certainly is a tile: its value is known to be one, or something in it is, since a tile stays one in

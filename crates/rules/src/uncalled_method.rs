@@ -74,10 +74,9 @@ const QUESTIONS: [&str; 5] = ["is_contiguous", "is_pinned", "is_coalesced", "is_
 
 fn check(context: &RuleContext<'_>, findings: &mut Findings<'_>) {
     let text = context.source.text();
-    for name in QUESTIONS {
-        let dotted = format!(".{name}");
-        for (at, _) in text.match_indices(&dotted) {
-            let end = at + dotted.len();
+    for at in memchr::memmem::find_iter(text.as_bytes(), b".is_") {
+        for name in QUESTIONS.into_iter().filter(|name| text[at + 1..].starts_with(name)) {
+            let end = at + 1 + name.len();
             let follows = text[end..].trim_start_matches([' ', '\t']).chars().next();
             let is_longer = text[end..].starts_with(|c: char| c.is_alphanumeric() || c == '_');
             if is_longer || follows == Some('(') {

@@ -84,7 +84,7 @@ Replaces `empty` by `zeros`.
 };
 
 fn check(context: &RuleContext<'_>, findings: &mut Findings<'_>) {
-    if !context.source.text().contains("empty") {
+    if !context.file_mentions(&["empty"]) {
         return;
     }
     let mut seen: Vec<Span> = Vec::new();

@@ -75,13 +75,13 @@ fn check(context: &RuleContext<'_>, findings: &mut Findings<'_>) {
     let mut seen = Vec::new();
     for known in context.launches() {
         for param in known.kernel.params.iter().filter(|param| param.constexpr) {
+            let value = known.passed.value(context.module, known.kernel, &param.name);
+            let Some(HostValue::Given(flag)) = value else { continue };
             let text = context.source.slice(known.kernel.span);
             let is_named_once = text.matches(param.name.as_str()).count() == 1;
             if !is_named_once || param.name.starts_with('_') || seen.contains(&param.name_span) {
                 continue;
             }
-            let value = known.passed.value(context.module, known.kernel, &param.name);
-            let Some(HostValue::Given(flag)) = value else { continue };
             let host = known.launch.host.and_then(|host| context.module.hosts.get(host));
             let Some(host) = host.filter(|host| is_flag(context, host, flag) && is_used_once(host, flag)) else {
                 continue;
