@@ -122,7 +122,8 @@ fn found(context: &RuleContext<'_>, at: usize) -> Vec<Diagnostic> {
             _ => return,
         };
         if !holds {
-            let message = format!("in the first program this is {a} {op} {b}, which is false: the compiler builds on it");
+            let message =
+                format!("in the first program this is {a} {op} {b}, which is false: the compiler builds on it");
             found.push(Diagnostic::new(&RULE.declaration, test.span, message));
         }
     });

@@ -88,7 +88,8 @@ fn check(context: &RuleContext<'_>, findings: &mut Findings<'_>) {
         for access in &known.facts.accesses {
             let Some(index) = index(access) else { continue };
             let Some(base) = index.base.as_deref() else { continue };
-            let Some(tensor) = known.tensor(base).filter(|tensor| tensor.shape.as_ref().is_some_and(|it| it.len() > 2)) else {
+            let Some(tensor) = known.tensor(base).filter(|tensor| tensor.shape.as_ref().is_some_and(|it| it.len() > 2))
+            else {
                 continue;
             };
             let strides = (0..3).filter_map(|axis: u8| {

@@ -81,6 +81,9 @@ or inline assembly.
     check,
 };
 
+/// Words of kernels that tell their programs from each other in another way, or combine their results.
+const TELLS: [&str; 6] = ["num_programs", "atomic_", "inline_asm", "globaltimer", "smid", "import "];
+
 fn check(context: &RuleContext<'_>, findings: &mut Findings<'_>) {
     let mut seen: Vec<Span> = Vec::new();
     for known in context.launches() {
@@ -131,12 +134,6 @@ fn starts_several(known: &KnownLaunch<'_, '_>) -> bool {
 
 /// An axis along which the grid has a number of tiles, and whose programs the kernel does not tell from each other.
 fn unused_axis(context: &RuleContext<'_>, known: &KnownLaunch<'_, '_>) -> Option<usize> {
-    let text = context.source.slice(known.kernel.span);
-    let tells = ["num_programs", "atomic_", "inline_asm", "globaltimer", "smid", "import "];
-    if tells.iter().any(|word| text.contains(word)) || calls_others(context.module, known.kernel) {
-        return None;
-    }
-    let asked = asked_axes(context.module, known.kernel, 0)?;
     let grid = known.passed.grid.as_ref()?;
     let is_tiled = |extent: &HostNumber| match extent {
         HostNumber::Operation(operation) => {
@@ -145,7 +142,12 @@ fn unused_axis(context: &RuleContext<'_>, known: &KnownLaunch<'_, '_>) -> Option
         }
         _ => false,
     };
-    (0..grid.len()).find(|axis| !asked.contains(axis) && is_tiled(&grid[*axis]))
+    let tiled: Vec<usize> = (0..grid.len()).filter(|axis| is_tiled(&grid[*axis])).collect();
+    if tiled.is_empty() || context.mentions(known.kernel, &TELLS) || calls_others(context.module, known.kernel) {
+        return None;
+    }
+    let asked = asked_axes(context.module, known.kernel, 0)?;
+    tiled.into_iter().find(|axis| !asked.contains(axis))
 }
 
 /// The axes whose programs a kernel or a helper of it asks for; `None` when that is not known.
@@ -172,9 +174,9 @@ fn asked_axes(module: &Module, kernel: &Kernel, depth: usize) -> Option<Vec<usiz
 
 /// Whether nothing in the kernel tells one program from another.
 fn is_alike_everywhere(context: &RuleContext<'_>, kernel: &Kernel) -> bool {
-    let text = context.source.slice(kernel.span);
-    let tells = ["program_id", "num_programs", "atomic_", "inline_asm", "globaltimer", "smid", "import "];
-    !tells.iter().any(|word| text.contains(word)) && !calls_others(context.module, kernel)
+    !context.mentions(kernel, &["program_id"])
+        && !context.mentions(kernel, &TELLS)
+        && !calls_others(context.module, kernel)
 }
 
 /// Whether the kernel calls a function that is not Triton's.

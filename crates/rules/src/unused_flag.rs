@@ -77,8 +77,8 @@ fn check(context: &RuleContext<'_>, findings: &mut Findings<'_>) {
         for param in known.kernel.params.iter().filter(|param| param.constexpr) {
             let value = known.passed.value(context.module, known.kernel, &param.name);
             let Some(HostValue::Given(flag)) = value else { continue };
-            let text = context.source.slice(known.kernel.span);
-            let is_named_once = text.matches(param.name.as_str()).count() == 1;
+            let text = context.source.slice(known.kernel.span).as_bytes();
+            let is_named_once = memchr::memmem::find_iter(text, param.name.as_bytes()).take(2).count() == 1;
             if !is_named_once || param.name.starts_with('_') || seen.contains(&param.name_span) {
                 continue;
             }
