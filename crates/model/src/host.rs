@@ -4,7 +4,11 @@
 //! sizes that the caller decides ([`HostNumber`]), and tensors are objects with an origin, an element type, sizes and
 //! strides ([`HostTensor`]). Both branches of an `if` run and are joined; names that a loop changes are unknown in it.
 //! A fact is certain or absent: nothing here guesses.
+//!
+//! [`HostRun::of_callers`] runs the code that calls these functions, with the sizes and types that it passes: the file's
+//! `if __name__ == "__main__":` and functions that need no arguments. What it finds is one use among many.
 
+mod callers;
 mod expressions;
 mod number;
 mod statements;
@@ -16,6 +20,7 @@ mod value;
 
 use rustc_hash::{FxHashMap as HashMap, FxHashSet as HashSet};
 
+pub use callers::Callers;
 pub use number::{HostNumber, HostOperation, HostOperator};
 pub use tensor::{HostTensor, Layout, TensorId, TensorOrigin};
 pub use value::HostValue;
@@ -86,10 +91,26 @@ impl HostRun {
         runner.run
     }
 
+    /// Runs each of `callers` and, in place, the functions that it calls, as on a machine with a GPU.
+    #[must_use]
+    pub fn of_callers(module: &Module, text: &str, callers: &Callers) -> Vec<Self> {
+        let run = |entry| {
+            let mut runner = Runner { callers: Some(callers), ..Runner::new(module, text, entry) };
+            runner.run();
+            runner.run
+        };
+        callers.entries().map(run).filter(|run| !run.launches.is_empty()).collect()
+    }
+
     /// The runs of all functions of `module` that launch kernels, in order.
     #[must_use]
     pub fn all(module: &Module, text: &str) -> Vec<Self> {
         module.hosts.iter().map(|host| Self::of(module, text, host)).collect()
+    }
+
+    /// The times that this run met the launch with this index in [`Module::launches`].
+    pub fn launches_at(&self, at: usize) -> impl Iterator<Item = &HostLaunch> {
+        self.launches.iter().filter(move |launch| launch.launch == at)
     }
 
     /// A tensor of this run.
@@ -136,6 +157,12 @@ struct Runner<'a> {
     depth: u32,
     /// The number of loops around the current statement.
     loops: u32,
+    /// The functions that are run in place where they are called; `None` when calls are not followed.
+    callers: Option<&'a Callers>,
+    /// The number of functions that are being run in place.
+    calls: u32,
+    /// What the current function returned so far.
+    returned: Option<HostValue>,
 }
 
 impl<'a> Runner<'a> {
@@ -147,7 +174,20 @@ impl<'a> Runner<'a> {
             tensors: Vec::new(),
             checked: HashSet::default(),
         };
-        Self { module, text, host, run, lambdas: Vec::new(), storages: 0, depth: 0, loops: 0 }
+        let lambdas = Vec::new();
+        Self {
+            module,
+            text,
+            host,
+            run,
+            lambdas,
+            storages: 0,
+            depth: 0,
+            loops: 0,
+            callers: None,
+            calls: 0,
+            returned: None,
+        }
     }
 
     fn run(&mut self) {

@@ -109,7 +109,7 @@ impl<'a> Tuner<'a> {
             ExprKind::List(items) | ExprKind::Tuple(items) => {
                 return items.iter().map(|item| self.item(item, around, depth)).fold(0, usize::saturating_add);
             }
-            ExprKind::Comprehension { element, clauses: more, filtered } => {
+            ExprKind::Comprehension { element, clauses: more, filtered, .. } => {
                 let clauses = around.clauses.iter().copied().chain(more).collect();
                 let around = Around { clauses, is_conditional: around.is_conditional || *filtered };
                 let times =

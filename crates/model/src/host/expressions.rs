@@ -11,6 +11,8 @@ use crate::kernel::ast::{Call, Expr, ExprKind};
 
 /// Expressions that are nested deeper than this are not evaluated.
 const MAX_DEPTH: u32 = 64;
+/// Comprehensions over longer ranges than this are not evaluated.
+const MAX_ITEMS: i128 = 16;
 
 impl<'a> Runner<'a> {
     /// The value of an expression. Expressions that are nested too deep, and globals that refer to each other in a
@@ -71,6 +73,9 @@ impl<'a> Runner<'a> {
                 state.names.insert(name, value.clone());
                 value
             }
+            ExprKind::Comprehension { element, clauses, filtered: false, .. } if self.callers.is_some() => {
+                self.comprehension(element, clauses, state)
+            }
             _ => {
                 expr.children().into_iter().for_each(|child| drop(self.value(child, state)));
                 HostValue::Unknown
@@ -89,6 +94,30 @@ impl<'a> Runner<'a> {
                 },
                 _ => values.push(self.value(item, state)),
             }
+        }
+        HostValue::Tuple(values)
+    }
+
+    /// `(torch.rand(n) for _ in range(3))`
+    fn comprehension(&mut self, element: &'a Expr, clauses: &'a [(Expr, Expr)], state: &mut State<'a>) -> HostValue {
+        let [(target, iter)] = clauses else { return HostValue::Unknown };
+        let items = match iter.as_call().map(|call| (call.func.as_name(), call.args.as_slice())) {
+            Some((Some("range"), [count])) => {
+                let count =
+                    self.value(&count.value, state).number().known().filter(|count| (0..=MAX_ITEMS).contains(count));
+                count.map(|count| (0..count).map(HostValue::known).collect())
+            }
+            _ => match self.value(iter, state) {
+                HostValue::Tuple(items) => Some(items),
+                _ => None,
+            },
+        };
+        let Some(items) = items else { return HostValue::Unknown };
+        let mut inner = state.clone();
+        let mut values = Vec::with_capacity(items.len());
+        for item in items {
+            self.bind(target, item, &mut inner);
+            values.push(self.value(element, &mut inner));
         }
         HostValue::Tuple(values)
     }
@@ -223,6 +252,8 @@ impl<'a> Runner<'a> {
             }
             (HostValue::Dtype(Some(a)), HostValue::Dtype(Some(b)), "==" | "is") => Some(a == b),
             (HostValue::Dtype(Some(a)), HostValue::Dtype(Some(b)), "!=" | "is not") => Some(a != b),
+            (HostValue::Text(a), HostValue::Text(b), "==") => Some(a == b),
+            (HostValue::Text(a), HostValue::Text(b), "!=") => Some(a != b),
             (a, b, op) => compared(op, &a.number(), &b.number()),
         };
         if let Some(holds) = truth
@@ -261,6 +292,13 @@ impl<'a> Runner<'a> {
         }
         if let Some(value) = self.number_called(call, state) {
             return value;
+        }
+        if let Some(value) = self.called_in_place(call, state) {
+            return value;
+        }
+        // Kernels are launched where there is a GPU.
+        if self.callers.is_some() && call.func.dotted().is_some_and(|path| path == ["torch", "cuda", "is_available"]) {
+            return HostValue::Bool(Some(true));
         }
         if let Some(value) = self.torch_called(expr, call, state) {
             return value;

@@ -53,6 +53,10 @@ impl<'a> Runner<'a> {
                 let items = self.value(iter, state);
                 let item = match items {
                     HostValue::Tuple(items) if items.len() == 1 => items[0].clone(),
+                    HostValue::Tuple(items) if self.callers.is_some() => match items.split_first() {
+                        Some((first, rest)) => rest.iter().fold(first.clone(), |all, item| self.either(&all, item)),
+                        None => HostValue::Unknown,
+                    },
                     _ => HostValue::Unknown,
                 };
                 self.repeated(Some((target, item)), body, state);
@@ -70,7 +74,11 @@ impl<'a> Runner<'a> {
                 }
             }
             StmtKind::Return(value) => {
-                value.iter().for_each(|value| drop(self.value(value, state)));
+                let value = value.as_ref().map_or(HostValue::None, |value| self.value(value, state));
+                self.returned = Some(match self.returned.take() {
+                    Some(other) => self.either(&other, &value),
+                    None => value,
+                });
                 return Then::Ends;
             }
             StmtKind::Break | StmtKind::Continue | StmtKind::Raise => return Then::Ends,

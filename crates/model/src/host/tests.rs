@@ -184,3 +184,101 @@ fn settled_comparisons_and_checked_sizes_are_noted() {
     assert_eq!(settled, [("x.stride(-1) % 16 == 0", false)]);
     assert!(run.is_checked("y.shape[0]") && !run.is_checked("y.shape[1]"));
 }
+
+/// What the launches that the file's own code makes pass, one line each.
+fn passed_by_callers(body: &str) -> Vec<String> {
+    let text = format!("{HEAD}{body}");
+    let source = Source::parse(text.as_str());
+    let module = Module::build(&source);
+    let mut shown = Vec::new();
+    for run in HostRun::of_callers(&module, &text, &Callers::of(&module, &source)) {
+        for launch in &run.launches {
+            let value =
+                |name| launch.value(&module, module.kernel("k").unwrap(), name).map(|of| show(&run, of, launch));
+            let all = ["a", "b", "n", "m"].into_iter().filter_map(|name| Some(format!("{name}: {}", value(name)?)));
+            shown.push(all.collect::<Vec<_>>().join(" | "));
+        }
+    }
+    shown
+}
+
+const RUN: &str = "
+def run(x, scale=2):
+    rows, cols = x.shape
+    out = torch.empty_like(x)
+    k[(rows,)](x, out, x, x.stride(0), cols * scale, BLOCK=64)
+    return out
+";
+
+#[test]
+fn the_main_block_says_with_what_functions_are_called() {
+    let main = "
+if __name__ == '__main__':
+    device = 'cuda' if torch.cuda.is_available() else 'cpu'
+    shape = (64, 300) if device == 'cuda' else (2, 3)
+    x, y = (torch.randn(shape, device=device, dtype=torch.float16) for _ in range(2))
+    run(run(x), scale=3)
+";
+    assert_eq!(
+        passed_by_callers(&format!("{RUN}{main}")),
+        [
+            "a: fp16 [64, 300] by [300, 1] | b: fp16 [64, 300] by [300, 1] unset | n: 300 | m: 600",
+            "a: fp16 [64, 300] by [300, 1] | b: fp16 [64, 300] by [300, 1] unset | n: 300 | m: 900",
+        ]
+    );
+}
+
+#[test]
+fn functions_without_arguments_call_others() {
+    let test = "
+def compare(rows):
+    return run(torch.ones(rows, 8))
+
+def test_run():
+    for rows in [4, 5]:
+        compare(rows)
+";
+    assert_eq!(
+        passed_by_callers(&format!("{RUN}{test}")),
+        ["a: fp32 [4 or 5, 8] by [8, 1] | b: fp32 [4 or 5, 8] by [8, 1] unset | n: 8 | m: 16"]
+    );
+}
+
+#[test]
+fn apply_of_an_autograd_function_calls_forward() {
+    let text = "
+class Op(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, n):
+        k[(1,)](x, x, x, n, n, BLOCK=64)
+
+op = Op.apply
+
+def main():
+    op(torch.zeros(5), 7)
+    Op.apply(torch.zeros(6), n=8)
+";
+    assert_eq!(
+        passed_by_callers(text),
+        [
+            "a: fp32 [5] by [1] | b: fp32 [5] by [1] | n: 7 | m: 7",
+            "a: fp32 [6] by [1] | b: fp32 [6] by [1] | n: 8 | m: 8"
+        ]
+    );
+}
+
+#[test]
+fn calls_of_unknown_values_and_endless_recursion_end() {
+    let text = "
+def run(x, n):
+    k[(1,)](x, x, x, n, n, BLOCK=64)
+    run(x, n + 1)
+
+def main():
+    run(*things)
+    run(other(), 3)
+";
+    let found = passed_by_callers(text);
+    assert_eq!(found.len(), 4, "{found:?}");
+    assert!(found[0].ends_with("n: 3 | m: 3") && found[3].ends_with("n: 6 | m: 6"), "{found:?}");
+}

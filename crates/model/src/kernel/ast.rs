@@ -118,6 +118,8 @@ pub enum ExprKind {
         clauses: Vec<(Expr, Expr)>,
         /// Whether conditions filter the items.
         filtered: bool,
+        /// Whether it is a generator: `(x for x in y)`.
+        is_generator: bool,
     },
     /// `*x` or `**x`
     Starred(Box<Expr>),

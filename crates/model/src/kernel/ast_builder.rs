@@ -253,7 +253,7 @@ impl<'a> AstBuilder<'a> {
             "list" | "list_pattern" => ExprKind::List(this.named_exprs(node)),
             "dictionary" => this.dictionary(node),
             "lambda" => this.lambda(node),
-            "list_comprehension" => this.comprehension(node),
+            "list_comprehension" | "generator_expression" => this.comprehension(node),
             "list_splat" | "dictionary_splat" | "list_splat_pattern" => match first_expression(node) {
                 Some(inner) => ExprKind::Starred(Box::new(this.expr(inner))),
                 None => ExprKind::Other("splat".to_owned()),
@@ -368,7 +368,8 @@ impl<'a> AstBuilder<'a> {
                 _ => {}
             }
         }
-        ExprKind::Comprehension { element: Box::new(self.field(node, "body")), clauses, filtered }
+        let element = Box::new(self.field(node, "body"));
+        ExprKind::Comprehension { element, clauses, filtered, is_generator: node.kind() == "generator_expression" }
     }
 
     /// A function that only returns something, as a lambda.

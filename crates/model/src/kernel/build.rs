@@ -117,6 +117,25 @@ impl Module {
         Some(host(scope.function()?, AstBuilder::new(source.text())))
     }
 
+    /// The statements under `if __name__ == "__main__":`, as a function without parameters.
+    #[must_use]
+    pub fn main_block(source: &Source) -> Option<HostFunction> {
+        let span = super::main_guard(source)?;
+        let root = source.root_at(span.start)?;
+        let mut cursor = root.walk();
+        let guard = root.named_children(&mut cursor).find(|node| node_span(*node) == span)?;
+        Some(HostFunction {
+            qualname: "__main__".to_owned(),
+            name: "__main__".to_owned(),
+            name_span: span,
+            span,
+            line: guard.start_position().row,
+            params: Vec::new(),
+            defaults: Vec::new(),
+            body: field(guard, "consequence").map_or_else(Vec::new, |body| AstBuilder::new(source.text()).block(body)),
+        })
+    }
+
     /// Adds the kernels and launches of the next segment, whose top level was added already.
     pub(super) fn add(&mut self, at: usize, reading: &mut SegmentReader<'_>, lower: AstBuilder<'_>) {
         let (kernels, launches, first_host) = (self.kernels.len(), self.launches.len(), self.hosts.len());

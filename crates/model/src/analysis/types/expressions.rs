@@ -69,8 +69,10 @@ impl<'a> Engine<'a> {
                 frame.names.insert(name, value.clone());
                 value
             }
-            ExprKind::Comprehension { .. } => self.comprehension(expr, frame),
-            ExprKind::Lambda { .. } | ExprKind::Dict { .. } | ExprKind::Other(_) => self.unsupported(expr),
+            ExprKind::Comprehension { is_generator: false, .. } => self.comprehension(expr, frame),
+            ExprKind::Comprehension { .. } | ExprKind::Lambda { .. } | ExprKind::Dict { .. } | ExprKind::Other(_) => {
+                self.unsupported(expr)
+            }
         }
     }
 
@@ -79,11 +81,11 @@ impl<'a> Engine<'a> {
         let what = match &expr.kind {
             ExprKind::Lambda { .. } => "a `lambda`; define a function under `@triton.jit`",
             ExprKind::Dict { .. } => "a dict; pass its entries as parameters",
+            ExprKind::Comprehension { .. } => "a generator; use `tl.static_range`",
             ExprKind::Other(kind) => match kind.as_str() {
                 "set" => "a set",
                 "dictionary_comprehension" => "a dict comprehension",
                 "set_comprehension" => "a set comprehension",
-                "generator_expression" => "a generator; use `tl.static_range`",
                 "yield" => "`yield`",
                 "await" => "`await`",
                 _ => return AbstractValue::Unknown,
@@ -95,7 +97,9 @@ impl<'a> Engine<'a> {
     }
 
     fn comprehension(&mut self, expr: &'a Expr, frame: &mut Frame<'a>) -> AbstractValue<'a> {
-        let ExprKind::Comprehension { element, clauses, filtered } = &expr.kind else { return AbstractValue::Unknown };
+        let ExprKind::Comprehension { element, clauses, filtered, .. } = &expr.kind else {
+            return AbstractValue::Unknown;
+        };
         let Some((target, iter)) = clauses.first() else { return AbstractValue::Unknown };
         if self.since(5) == Some(false) {
             self.problem(
