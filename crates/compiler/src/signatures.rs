@@ -63,7 +63,10 @@ pub fn guesses(module: &Module, kernel: &Kernel, text: &str) -> Vec<Guess> {
     let launch = Launching::of(kernel);
     let certain = launch_evidence::all(module, &launch, text);
     let found = if certain.complete.is_empty() {
-        guessed::all(module, &launch, &certain.partial).into_iter().map(|given| (GuessOrigin::Guessed, given)).collect()
+        guessed::all(module, &launch, &certain.partial, text)
+            .into_iter()
+            .map(|given| (GuessOrigin::Guessed, given))
+            .collect()
     } else {
         certain.complete
     };

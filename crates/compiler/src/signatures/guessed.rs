@@ -45,12 +45,12 @@ const MODES: &[Mode] = &[
 
 /// The guessed signatures of a kernel. There are none if a parameter cannot be guessed, or for functions that only
 /// other kernels can call, because their arguments may be tiles.
-pub(super) fn all(module: &Module, launch: &Launching<'_>, known: &[Givens]) -> Vec<Givens> {
+pub(super) fn all(module: &Module, launch: &Launching<'_>, known: &[Givens], text: &str) -> Vec<Givens> {
     let usage = UsageReader::new(module).of(launch.kernel);
     if !usage.others.is_empty() {
         return Vec::new();
     }
-    let mut sites = launch_parameters::sites(module, launch);
+    let mut sites = launch_parameters::sites(module, launch, text);
     let is_tuned =
         launch.kernel.autotune.is_some() || launch.kernel.heuristics.as_ref().is_none_or(|all| !all.is_empty());
     if sites.is_empty() && known.is_empty() && !is_tuned && usage.pointers.is_empty() {
@@ -63,10 +63,10 @@ pub(super) fn all(module: &Module, launch: &Launching<'_>, known: &[Givens]) -> 
         let site = at % sites.len();
         sites[site].givens.extend(known.clone());
     }
-    let text = Text { module, launch, usage: &usage, tuned: launch_parameters::tuned(module, launch) };
+    let filling = Text { module, launch, usage: &usage, tuned: launch_parameters::tuned(module, launch) };
     // Every launch is used with the likeliest mode, then all modes with one launch each.
-    let first = sites.iter().take(4).map(|site| text.filled(site, MODES[0]));
-    let rest = MODES.iter().enumerate().map(|(at, &mode)| text.filled(&sites[at / 2 % sites.len()], mode));
+    let first = sites.iter().take(4).map(|site| filling.filled(site, MODES[0]));
+    let rest = MODES.iter().enumerate().map(|(at, &mode)| filling.filled(&sites[at / 2 % sites.len()], mode));
     first.chain(rest).collect()
 }
 

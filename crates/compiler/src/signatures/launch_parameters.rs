@@ -7,8 +7,10 @@ use model::analysis::host::{HostNames, Hosts, LocalBinding};
 use model::analysis::launches::{ArgumentSource, global, passed};
 use model::analysis::tensors::HostSizes;
 use model::analysis::types::dtype::Dtype;
+use model::host::{Callers, HostLaunch, HostNumber, HostRun, HostValue};
 use model::kernel::ast::{Call, Expr, ExprKind};
 use model::kernel::{Config, Module, Param};
+use model::syntax::Source;
 
 use super::constant::Constant;
 use super::{Given, Givens, Launching};
@@ -20,7 +22,7 @@ const CONFIGS: usize = 4;
 const DEEP: usize = 8;
 
 /// The facts about parameters in one launch.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct LaunchGivens {
     /// The known types and values of parameters.
     pub(super) givens: Givens,
@@ -30,12 +32,20 @@ pub(super) struct LaunchGivens {
     pub(super) flags: BTreeSet<String>,
 }
 
-/// The distinct launches of the file.
-pub(super) fn sites(module: &Module, launch: &Launching<'_>) -> Vec<LaunchGivens> {
+/// The distinct launches of the file: those that the file's own code makes, with the sizes and types that it passes,
+/// and those that only others make.
+pub(super) fn sites(module: &Module, launch: &Launching<'_>, text: &str) -> Vec<LaunchGivens> {
     let kernel = launch.kernel;
     let mut hosts = Hosts::new(module);
     let mut sites: Vec<LaunchGivens> = Vec::new();
-    for call in module.launches_of(&kernel.name).filter(|call| !call.has_error) {
+    let is_of_kernel = |name: &Option<String>| name.as_ref() == Some(&kernel.name);
+    let launches =
+        || module.launches.iter().enumerate().filter(|(_, call)| is_of_kernel(&call.kernel) && !call.has_error);
+    let runs = match launches().next() {
+        Some(_) => HostRun::of_callers(module, text, &Callers::of(module, &Source::parse(text))),
+        None => Vec::new(),
+    };
+    for (at, call) in launches() {
         let names = hosts.around(call);
         let host = Host { module, names: &names, launch };
         let mut site = LaunchGivens::default();
@@ -53,11 +63,70 @@ pub(super) fn sites(module: &Module, launch: &Launching<'_>) -> Vec<LaunchGivens
                 ArgumentSource::Omitted | ArgumentSource::Unknown => {}
             }
         }
-        if sites.iter().all(|known| known.givens != site.givens) {
-            sites.push(site);
+        let mut found: Vec<LaunchGivens> = Vec::new();
+        for run in &runs {
+            found.extend(run.launches_at(at).map(|made| seen_in_run(module, launch, run, made, site.clone())));
+        }
+        if found.is_empty() {
+            found.push(site);
+        }
+        for site in found {
+            if sites.iter().all(|known| known.givens != site.givens) {
+                sites.push(site);
+            }
         }
     }
     sites
+}
+
+/// What is known of a launch, with the facts of a run of its caller.
+fn seen_in_run(
+    module: &Module,
+    launch: &Launching<'_>,
+    run: &HostRun,
+    launched: &HostLaunch,
+    mut site: LaunchGivens,
+) -> LaunchGivens {
+    for param in &launch.kernel.params {
+        let Some(value) = launched.value(module, launch.kernel, &param.name) else { continue };
+        if let Some(given) = of_value(launch, param, run, value) {
+            site.givens.insert(param.name.clone(), given);
+        } else if value.tensor().is_some() {
+            site.tensors.insert(param.name.clone());
+        }
+    }
+    site
+}
+
+/// The type or value of a parameter that gets a value of host code.
+fn of_value(launch: &Launching<'_>, param: &Param, run: &HostRun, value: &HostValue) -> Option<Given> {
+    if let HostValue::Number(number) = value {
+        // Of several calls, the first counts.
+        return launch.integer(param, number.choices().iter().find_map(HostNumber::known)?, None);
+    }
+    if param.constexpr || *value == HostValue::None {
+        return constant(value).map(Given::Constant);
+    }
+    let word = match value {
+        HostValue::Tensor(id) => return Some(launch.pointer(param, run.tensor(*id).dtype?.signature())),
+        HostValue::Bool(_) => "i1",
+        HostValue::Float => "fp32",
+        _ => return None,
+    };
+    Some(Given::Type(super::annotated(param).unwrap_or_else(|| word.to_owned()), false))
+}
+
+/// A value of host code that the compiler can know.
+fn constant(value: &HostValue) -> Option<Constant> {
+    match value {
+        HostValue::None => Some(Constant::None),
+        HostValue::Bool(truth) => truth.map(Constant::Bool),
+        HostValue::Number(number) => Constant::integer(number.known()?),
+        HostValue::Text(text) => (!text.contains('\\')).then(|| Constant::Str(text.to_string())),
+        HostValue::Dtype(dtype) => dtype.map(Constant::dtype),
+        HostValue::Tuple(items) => items.iter().map(constant).collect::<Option<_>>().map(Constant::Tuple),
+        _ => None,
+    }
 }
 
 /// The known parameters, with each of the first configurations and with the defaults of parameters that are set nowhere

@@ -280,3 +280,27 @@ fn a_guess_is_written_as_the_worker_reads_it() {
     let json = serde_json::to_string(&all[0]).unwrap();
     assert_eq!(json, r#"{"signature":{"x":"*fp16"},"constexprs":{"B":64},"aligned":["x"],"certainty":"written"}"#);
 }
+
+#[test]
+fn the_calls_of_the_file_give_types_sizes_and_strides() {
+    let all = found(
+        "@triton.jit
+def k(x, out, row, last, n, scale, on, B: tl.constexpr, D: tl.constexpr):
+    tl.store(out + n, tl.load(x + n) * scale)
+
+def run(x, scale=0.5):
+    out = torch.empty(x.shape, dtype=torch.float32)
+    k[(1,)](x, out, x.stride(0), x.stride(1), x.shape[1], scale, True, B=triton.next_power_of_2(x.shape[1]), D=x.dtype)
+
+if __name__ == '__main__':
+    run(torch.ones((48, 300), dtype=torch.float16))
+    run(torch.ones((48, 320), dtype=torch.bfloat16))
+",
+    );
+    let types = |x: &str| format!("n: i32, on: i1, out: *fp32, row: i32, scale: fp32, x: *{x}, ");
+    let values = |dtype: &str| format!(r#"B=512, D={{"dtype":"{dtype}"}}, last=1"#);
+    assert_eq!(shown(&all[0]), types("fp16") + &values("float16"));
+    assert_eq!(all[0].aligned, ["out", "x"]);
+    assert_eq!(shown(&all[1]), types("bf16") + &values("bfloat16"));
+    assert_eq!(all[1].aligned, ["n", "out", "row", "x"]);
+}
