@@ -174,13 +174,12 @@ impl<'a> Runner<'a> {
             tensors: Vec::new(),
             checked: HashSet::default(),
         };
-        let lambdas = Vec::new();
         Self {
             module,
             text,
             host,
             run,
-            lambdas,
+            lambdas: Vec::new(),
             storages: 0,
             depth: 0,
             loops: 0,

@@ -1,6 +1,7 @@
 //! H028: the address of a tensor that is passed where a kernel takes a pointer.
 
 use model::analysis::types::access::pointers;
+use model::kernel::ast::ExprKind;
 
 use super::{Declaration, Diagnostic, Edit, Findings, Fix, Rule, RuleContext, Severity};
 
@@ -87,7 +88,7 @@ fn check(context: &RuleContext<'_>, findings: &mut Findings<'_>) {
                 continue;
             };
             let Some(call) = argument.as_call().filter(|call| call.args.is_empty()) else { continue };
-            let model::kernel::ast::ExprKind::Attribute { value, name, .. } = &call.func.kind else { continue };
+            let ExprKind::Attribute { value, name, .. } = &call.func.kind else { continue };
             if name != "data_ptr" || context.is_for_other_compiler() {
                 continue;
             }

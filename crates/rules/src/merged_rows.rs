@@ -122,7 +122,7 @@ fn check(context: &RuleContext<'_>, findings: &mut Findings<'_>) {
 fn merges(known: &KnownLaunch<'_, '_>, tensor: &HostTensor, axis: usize, stride: &HostNumber) -> bool {
     let (Some(shape), Some(grid)) = (&tensor.shape, &known.passed.grid) else { return false };
     let rank = shape.len();
-    if rank < 3 || tensor.is_contiguous() || stride.known().is_some() {
+    if tensor.is_contiguous() || stride.known().is_some() {
         return false;
     }
     let Ok(last_but_one) = i128::try_from(rank - 2) else { return false };

@@ -9,7 +9,7 @@ use model::analysis::tensors::HostSizes;
 use model::analysis::types::dtype::Dtype;
 use model::host::{Callers, HostLaunch, HostNumber, HostRun, HostValue};
 use model::kernel::ast::{Call, Expr, ExprKind};
-use model::kernel::{Config, Module, Param};
+use model::kernel::{Config, Launch, Module, Param};
 use model::syntax::Source;
 
 use super::constant::Constant;
@@ -38,14 +38,12 @@ pub(super) fn sites(module: &Module, launch: &Launching<'_>, text: &str) -> Vec<
     let kernel = launch.kernel;
     let mut hosts = Hosts::new(module);
     let mut sites: Vec<LaunchGivens> = Vec::new();
-    let is_of_kernel = |name: &Option<String>| name.as_ref() == Some(&kernel.name);
-    let launches =
-        || module.launches.iter().enumerate().filter(|(_, call)| is_of_kernel(&call.kernel) && !call.has_error);
-    let runs = match launches().next() {
-        Some(_) => HostRun::of_callers(module, text, &Callers::of(module, &Source::parse(text))),
-        None => Vec::new(),
-    };
-    for (at, call) in launches() {
+    let is_of_kernel = |call: &Launch| call.kernel.as_ref() == Some(&kernel.name) && !call.has_error;
+    if !module.launches.iter().any(is_of_kernel) {
+        return sites;
+    }
+    let runs = HostRun::of_callers(module, text, &Callers::of(module, &Source::parse(text)));
+    for (at, call) in module.launches.iter().enumerate().filter(|(_, call)| is_of_kernel(call)) {
         let names = hosts.around(call);
         let host = Host { module, names: &names, launch };
         let mut site = LaunchGivens::default();

@@ -13,18 +13,15 @@ const MAX_CALLS: u32 = 4;
 /// The functions of a file from which a kernel can be reached, and the block under `if __name__ == "__main__":`.
 #[derive(Clone, Debug, Default)]
 pub struct Callers {
-    /// The main block first, if there is one.
     functions: Vec<HostFunction>,
-    has_main: bool,
 }
 
 impl Callers {
     /// The callers in `source`, of which `module` is the model.
     #[must_use]
     pub fn of(module: &Module, source: &Source) -> Self {
-        let main = Module::main_block(source);
-        let has_main = main.is_some();
-        let mut functions: Vec<HostFunction> = main.into_iter().chain(module.hosts.iter().cloned()).collect();
+        let main = Module::main_block(source).into_iter();
+        let mut functions: Vec<HostFunction> = main.chain(module.hosts.iter().cloned()).collect();
         // A function that launches nothing may call one that does, also through others.
         for _ in 0..MAX_CALLS {
             let names: Vec<String> = functions.iter().map(|function| function.name.clone()).collect();
@@ -44,20 +41,15 @@ impl Callers {
             }
             functions.extend(new);
         }
-        Self { functions, has_main }
+        Self { functions }
     }
 
     /// The code that runs by itself: the main block, then functions that need no arguments.
     pub(super) fn entries(&self) -> impl Iterator<Item = &HostFunction> {
-        let is_entry = |at: usize, function: &HostFunction| {
-            (at == 0 && self.has_main)
-                || (!function.qualname.contains('.') && function.params.len() == function.defaults.len())
+        let is_entry = |function: &&HostFunction| {
+            !function.qualname.contains('.') && function.params.len() == function.defaults.len()
         };
-        self.functions
-            .iter()
-            .enumerate()
-            .filter(move |(at, function)| is_entry(*at, function))
-            .map(|(_, function)| function)
+        self.functions.iter().filter(is_entry)
     }
 
     fn named(&self, qualname: &str) -> Option<&HostFunction> {
