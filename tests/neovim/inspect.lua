@@ -41,18 +41,18 @@ assert(#vim.api.nvim_tabpage_list_wins(0) == 2)
 local before = text()
 vim.api.nvim_buf_set_lines(source, 7, 8, true, { "    factor = n * 3" })
 vim.api.nvim_set_current_win(window)
-common.ask_until("Warpsmith inspect ttgir", "fresh text", function()
-  local fresh = vim.api.nvim_get_current_win() ~= window and text() ~= before
-  vim.api.nvim_set_current_win(window)
-  return fresh
+vim.cmd("Warpsmith inspect ttgir")
+wait_for("fresh text", function()
+  return vim.api.nvim_get_current_win() ~= window and text() ~= before
 end)
 common.say("ok fresh text")
 
 -- What the kernel takes is found out when the file is written.
+vim.api.nvim_set_current_win(window)
 vim.cmd.write()
 local function lens()
   local is_new = vim.lsp.codelens.enable ~= nil
-  return vim.iter(vim.lsp.codelens.get(is_new and { bufnr = 0 } or 0)):find(function(lens)
+  return vim.iter(vim.lsp.codelens.get(is_new and { bufnr = source } or source)):find(function(lens)
     local title = ((lens.lens or lens).command or {}).title
     return title and title:find("registers", 1, true)
   end)
