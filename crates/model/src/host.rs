@@ -9,7 +9,9 @@
 //! `if __name__ == "__main__":` and functions that need no arguments. What it finds is one use among many.
 
 mod callers;
+mod descriptor;
 mod expressions;
+mod launch;
 mod number;
 mod statements;
 mod tensor;
@@ -18,17 +20,20 @@ mod tests;
 mod torch;
 mod value;
 
+use std::sync::Arc;
+
 use rustc_hash::{FxHashMap as HashMap, FxHashSet as HashSet};
 
 pub use callers::Callers;
+pub use descriptor::HostDescriptor;
 pub use number::{HostNumber, HostOperation, HostOperator};
 pub use tensor::{HostTensor, Layout, TensorId, TensorOrigin};
 pub use value::HostValue;
 
 use crate::analysis::launches::{ArgumentSource, passed};
 use crate::kernel::ast::Expr;
-use crate::kernel::{HostFunction, Kernel, Module};
-use crate::syntax::Span;
+use crate::kernel::{HostFunction, Kernel, Module, ShiftSpans};
+use crate::syntax::{Source, Span};
 
 /// The result of running a host function.
 #[derive(Clone, Debug)]
@@ -39,6 +44,8 @@ pub struct HostRun {
     pub calls: Vec<HostCall>,
     /// Tests of strides whose outcome is certain, because the stride is always the same.
     pub settled: Vec<SettledTest>,
+    /// The tensor descriptors that the function makes.
+    pub descriptors: Vec<HostDescriptor>,
     tensors: Vec<HostTensor>,
     /// Names of numbers from outside that an assertion or a condition looks at.
     checked: HashSet<String>,
@@ -60,6 +67,8 @@ pub struct SettledTest {
 pub struct HostLaunch {
     /// The index of the launch in [`Module::launches`].
     pub launch: usize,
+    /// Span of the launch.
+    pub span: Span,
     /// The value of each argument, in the order of the call.
     pub args: Vec<HostValue>,
     /// The number of programs along each axis; `None` when the grid is not written out. A value that the tuner or the
@@ -102,10 +111,35 @@ impl HostRun {
         callers.entries().map(run).filter(|run| !run.launches.is_empty()).collect()
     }
 
-    /// The runs of all functions of `module` that launch kernels, in order.
+    /// The run of a function in [`Module::hosts`], which is kept until something changes that it depends on.
     #[must_use]
-    pub fn all(module: &Module, text: &str) -> Vec<Self> {
-        module.hosts.iter().map(|host| Self::of(module, text, host)).collect()
+    pub fn cached(module: &Module, text: &str, host: &HostFunction) -> Arc<Self> {
+        host.facts.get_while(0, |run: &Self| run.is_current(module, host), || Self::of(module, text, host))
+    }
+
+    /// The runs of all functions of `module` that launch kernels, in order, and that of the top level where it launches
+    /// some.
+    #[must_use]
+    pub fn all(module: &Module, source: &Source) -> Vec<Arc<Self>> {
+        let text = source.text();
+        let mut runs: Vec<Arc<Self>> = module.hosts.iter().map(|host| Self::cached(module, text, host)).collect();
+        if module.launches.iter().any(|launch| launch.host.is_none()) {
+            runs.push(Arc::new(Self::of(module, text, &Module::top_level(source))));
+        }
+        runs
+    }
+
+    /// The tensor for which the memory of `tensor` was made.
+    #[must_use]
+    pub fn owner(&self, tensor: &HostTensor) -> Option<&HostTensor> {
+        self.tensors.iter().find(|other| other.storage == tensor.storage)
+    }
+
+    /// Whether a cached run of `host` still names the launches of `module`, and its places have moved with `host`.
+    fn is_current(&self, module: &Module, host: &HostFunction) -> bool {
+        let is_own = |tensor: &HostTensor| tensor.made.is_none_or(|made| host.span.contains(made));
+        let is_same = |of: &HostLaunch| module.launches.get(of.launch).is_some_and(|launch| launch.span == of.span);
+        self.launches.iter().all(is_same) && self.tensors.iter().all(is_own)
     }
 
     /// The times that this run met the launch with this index in [`Module::launches`].
@@ -137,6 +171,22 @@ impl HostLaunch {
     }
 }
 
+impl ShiftSpans for HostRun {
+    fn shift(&mut self, by: isize) {
+        self.launches.iter_mut().for_each(|launch| launch.span.shift(by));
+        self.settled.iter_mut().for_each(|test| test.span.shift(by));
+        self.tensors.iter_mut().for_each(|tensor| tensor.made.shift(by));
+        for descriptor in &mut self.descriptors {
+            descriptor.span.shift(by);
+            descriptor.strides.iter_mut().for_each(|(_, span)| span.shift(by));
+        }
+        for call in &mut self.calls {
+            call.span.shift(by);
+            call.args.iter_mut().for_each(|(_, span)| span.shift(by));
+        }
+    }
+}
+
 /// The names of a function at one point.
 #[derive(Clone, Debug, Default)]
 struct State<'a> {
@@ -153,6 +203,8 @@ struct Runner<'a> {
     run: HostRun,
     lambdas: Vec<(&'a [String], &'a Expr)>,
     storages: usize,
+    /// The number of values that are not followed and got a name.
+    opaque: usize,
     /// The number of expressions around the current one, through globals.
     depth: u32,
     /// The number of loops around the current statement.
@@ -171,6 +223,7 @@ impl<'a> Runner<'a> {
             launches: Vec::new(),
             calls: Vec::new(),
             settled: Vec::new(),
+            descriptors: Vec::new(),
             tensors: Vec::new(),
             checked: HashSet::default(),
         };
@@ -181,6 +234,7 @@ impl<'a> Runner<'a> {
             run,
             lambdas: Vec::new(),
             storages: 0,
+            opaque: 0,
             depth: 0,
             loops: 0,
             callers: None,
@@ -214,6 +268,7 @@ impl<'a> Runner<'a> {
         self.storages += 1;
         HostTensor {
             name: None,
+            like: None,
             origin,
             made: None,
             storage: self.storages,
@@ -239,7 +294,7 @@ impl<'a> Runner<'a> {
     fn as_tensor(&mut self, value: &HostValue, name: Option<&'a str>, state: &mut State<'a>) -> Option<TensorId> {
         match value {
             HostValue::Tensor(id) => Some(*id),
-            HostValue::Given(_) | HostValue::Unknown => {
+            HostValue::Given(_) | HostValue::Opaque(_) | HostValue::Unknown => {
                 let mut tensor = self.new_tensor(TensorOrigin::Given);
                 let Some(name) = name else { return Some(self.add(tensor)) };
                 // A name that is bound anew means another tensor, whose sizes are not those of the first.

@@ -221,6 +221,8 @@ pub struct HostFunction {
     pub defaults: Vec<(String, Expr)>,
     /// The body.
     pub body: Vec<Stmt>,
+    /// Cached results of analyses.
+    pub facts: FactCache,
 }
 
 /// An assignment `name = value` at the top level.

@@ -7,53 +7,17 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use model::analysis::dialect;
-use model::analysis::launches::{ArgumentSource, passed};
 use model::analysis::types::{self, AbstractValue, KernelAnalysis};
 use model::api::TritonTarget;
-use model::host::{HostLaunch, HostNumber, HostRun, HostTensor, HostValue};
-use model::kernel::ast::{Expr, walk_expressions};
-use model::kernel::{Kernel, Launch, Module};
+use model::host::HostRun;
+use model::kernel::ast::walk_expressions;
+use model::kernel::{Kernel, Module};
 use model::syntax::{Source, Span};
+
+use super::known_launch::{AnalysedLaunch, KnownLaunch};
 
 /// The values of a kernel's expressions by span, joined over all iterations of loops and all calls.
 pub(super) type SpanValues = FxHashMap<Span, AbstractValue<'static>>;
-
-/// A launch of a kernel of the file, with what is known about both sides.
-#[derive(Clone, Copy)]
-pub(super) struct KnownLaunch<'c, 'a> {
-    module: &'a Module,
-    /// The kernel.
-    pub(super) kernel: &'a Kernel,
-    /// The launch.
-    pub(super) launch: &'a Launch,
-    /// The facts about the kernel.
-    pub(super) facts: &'c KernelAnalysis,
-    /// The run of the function that launches it.
-    pub(super) run: &'c HostRun,
-    /// What the launch passes.
-    pub(super) passed: &'c HostLaunch,
-}
-
-impl<'c, 'a> KnownLaunch<'c, 'a> {
-    /// The tensor that the launch passes for a parameter.
-    pub(super) fn tensor(&self, param: &str) -> Option<&'c HostTensor> {
-        let id = self.passed.value(self.module, self.kernel, param).and_then(HostValue::tensor)?;
-        Some(self.run.tensor(id))
-    }
-
-    /// The integer that the launch passes for a parameter; unknown when it passes none.
-    pub(super) fn number(&self, param: &str) -> HostNumber {
-        self.passed.value(self.module, self.kernel, param).map_or(HostNumber::Unknown, HostValue::number)
-    }
-
-    /// The expression that the launch passes for a parameter.
-    pub(super) fn argument(&self, param: &str) -> Option<&'a Expr> {
-        match passed(self.launch, self.kernel, param) {
-            ArgumentSource::Argument(expr) => Some(expr),
-            _ => None,
-        }
-    }
-}
 
 /// The input of a rule: a file with its model, and the analyses of its kernels, which are computed on demand.
 #[derive(Clone, Debug)]
@@ -68,7 +32,7 @@ pub struct RuleContext<'a> {
     values: RefCell<FxHashMap<usize, Arc<SpanValues>>>,
     shallow: RefCell<FxHashMap<usize, bool>>,
     facts: OnceCell<Vec<Arc<KernelAnalysis>>>,
-    runs: OnceCell<Arc<[HostRun]>>,
+    runs: OnceCell<Vec<Arc<HostRun>>>,
     dead: OnceCell<Vec<Span>>,
     other_compiler: OnceCell<bool>,
     asked: Cell<ContextDependencies>,
@@ -144,24 +108,48 @@ impl<'a> RuleContext<'a> {
         }
     }
 
-    /// The runs of the functions that launch kernels, in the order of [`Module::hosts`]. Computed on first use.
+    /// The runs of the functions that launch kernels, in the order of [`Module::hosts`], and of the top level where it
+    /// launches some. Computed on first use.
     #[must_use]
-    pub fn runs(&self) -> &[HostRun] {
+    pub fn runs(&self) -> &[Arc<HostRun>] {
         self.ask_everything();
-        self.runs.get_or_init(|| HostRun::all(self.module, self.source.text()).into())
+        self.all_runs()
+    }
+
+    fn all_runs(&self) -> &[Arc<HostRun>] {
+        self.runs.get_or_init(|| HostRun::all(self.module, self.source))
     }
 
     /// Each launch of a kernel of this file, with the kernel, the kernel's facts and the run of the function around it.
-    /// Launches at the top level and kernels with syntax errors are left out.
-    pub(super) fn launches(&self) -> impl Iterator<Item = KnownLaunch<'_, 'a>> {
-        self.runs().iter().flat_map(move |run| {
-            run.launches.iter().filter_map(move |passed| {
-                let module = self.module;
-                let launch = module.launches.get(passed.launch).filter(|launch| !launch.has_error)?;
-                let kernel = module.kernel(launch.kernel.as_deref()?).filter(|kernel| !kernel.has_error)?;
-                let at = module.kernels.iter().position(|other| other.span == kernel.span)?;
-                Some(KnownLaunch { module, kernel, launch, facts: &self.facts()[at], run, passed })
-            })
+    /// Kernels with syntax errors are left out.
+    pub(super) fn launches(&self) -> impl Iterator<Item = AnalysedLaunch<'_, 'a>> {
+        self.ask_everything();
+        self.known_launches(|_| true).filter_map(|known| {
+            let at = self.module.kernels.iter().position(|other| other.span == known.kernel.span)?;
+            Some(AnalysedLaunch { known, facts: &self.facts()[at], at })
+        })
+    }
+
+    /// The launches of a kernel of this file.
+    pub(super) fn launches_of(&self, kernel: &Kernel) -> impl Iterator<Item = KnownLaunch<'_, 'a>> {
+        if self.module.launches.iter().any(|launch| launch.host.is_none()) {
+            // The run of the top level depends on all of its statements.
+            self.ask_everything();
+        }
+        self.known_launches(move |of| of.span == kernel.span)
+    }
+
+    fn known_launches(&self, is_wanted: impl Fn(&Kernel) -> bool) -> impl Iterator<Item = KnownLaunch<'_, 'a>> {
+        let module = self.module;
+        let of_run = move |run: &'_ HostRun, at: usize| {
+            let launch = module.launches.get(run.launches[at].launch).filter(|launch| !launch.has_error)?;
+            let kernel = module.kernel(launch.kernel.as_deref()?).filter(|kernel| !kernel.has_error)?;
+            is_wanted(kernel).then_some((launch, kernel))
+        };
+        let all = self.all_runs().iter().flat_map(|run| (0..run.launches.len()).map(move |at| (run, at)));
+        all.filter_map(move |(run, at)| {
+            let (launch, kernel) = of_run(run, at)?;
+            Some(KnownLaunch { module, kernel, launch, run, passed: &run.launches[at] })
         })
     }
 

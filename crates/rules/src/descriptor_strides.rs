@@ -2,17 +2,16 @@
 
 use model::analysis::constants::integer;
 use model::analysis::definitions::Definitions;
-use model::analysis::elements;
-use model::analysis::host::{HostNames, Hosts};
-use model::analysis::launches::{ArgumentSource, LaunchVariant, passed, settings};
-use model::analysis::tensors::HostSizes;
+use model::analysis::launches::{LaunchVariant, settings};
 use model::analysis::types::dtype::Dtype;
 use model::analysis::types::signature::{self, SignatureComment};
 use model::analysis::types::{AbstractValue, LaneType};
-use model::kernel::ast::{Call, Expr, ExprKind, Stmt, StmtKind, walk_expressions};
-use model::kernel::{Kernel, Launch, Module};
+use model::host::{HostDescriptor, HostRun};
+use model::kernel::Kernel;
+use model::kernel::ast::{Call, Expr, ExprKind, Stmt, StmtKind};
 use model::syntax::Span;
 
+use super::known_launch::KnownLaunch;
 use super::loop_argument::is_bound;
 use super::{Declaration, Diagnostic, Findings, Rule, RuleContext, Severity};
 
@@ -42,13 +41,8 @@ fn check(context: &RuleContext<'_>, findings: &mut Findings<'_>) {
     for kernel in context.module.kernels.iter().filter(|kernel| in_kernels && !kernel.has_error) {
         in_kernel(context, kernel, findings);
     }
-    for host in context.module.hosts.iter().filter(|_| on_hosts) {
-        let names = HostNames::of(context.module, Some(host));
-        let sizes = HostSizes::new(context.module, &names);
-        walk_expressions(&host.body, &mut |expr| {
-            let found = expr.as_call().and_then(|call| on_host(context.module, expr.span, call, &names, &sizes));
-            findings.extend(found);
-        });
+    for run in context.runs().iter().filter(|_| on_hosts) {
+        findings.extend(run.descriptors.iter().filter_map(|descriptor| on_host(run, descriptor)));
     }
 }
 
@@ -80,17 +74,20 @@ fn in_kernel<'a>(context: &RuleContext<'a>, kernel: &'a Kernel, findings: &mut F
         return;
     }
     let comment = signature::of(module, kernel, context.source.text());
-    let known = Known { module, kernel, definitions: Definitions::of(kernel), comment: comment.as_ref() };
+    let known = Known { kernel, definitions: Definitions::of(kernel), comment: comment.as_ref() };
     let settings = settings(module, kernel);
     let ways: Vec<Option<&LaunchVariant<'_>>> =
         settings.iter().map(Some).chain(settings.is_empty().then_some(None)).collect();
-    let mut hosts = Hosts::new(module);
     let mut seen: Vec<Span> = Vec::new();
     for way in ways {
-        let launch = way.and_then(|way| way.launch());
-        let names = launch.map(|launch| hosts.around(launch));
-        let site = launch.zip(names.as_deref());
-        for call in &calls {
+        let launch = way.and_then(LaunchVariant::launch);
+        let of_way = |site: &KnownLaunch<'_, '_>| launch.is_some_and(|launch| launch.span == site.launch.span);
+        let mut sites: Vec<Option<KnownLaunch<'_, '_>>> =
+            context.launches_of(kernel).filter(of_way).map(Some).collect();
+        if sites.is_empty() {
+            sites.push(None);
+        }
+        for (call, site) in calls.iter().flat_map(|call| sites.iter().map(move |site| (call, site.as_ref()))) {
             let Some((stride, message)) = known.look(call, way, site) else { continue };
             if !seen.contains(&stride) {
                 seen.push(stride);
@@ -114,18 +111,17 @@ fn unconditional<'a>(body: &'a [Stmt], visit: &mut dyn FnMut(&'a Expr)) {
 
 /// The known values of integers in a kernel.
 struct Known<'a, 's> {
-    module: &'a Module,
     kernel: &'a Kernel,
     definitions: Definitions<'a>,
     comment: Option<&'s SignatureComment>,
 }
 
 impl<'a> Known<'a, '_> {
-    fn look<'n>(
+    fn look(
         &self,
         call: &'a Call,
         way: Option<&LaunchVariant<'_>>,
-        site: Option<(&'a Launch, &'n HostNames<'a>)>,
+        site: Option<&KnownLaunch<'_, '_>>,
     ) -> Option<(Span, String)> {
         let strides = items(self.definitions.behind(call.argument("strides", Some(2))?))?;
         let (_, strides) = strides.split_last()?;
@@ -142,11 +138,11 @@ impl<'a> Known<'a, '_> {
     }
 
     /// The value of an integer expression of the kernel in one setting of a launch.
-    fn number<'n>(
+    fn number(
         &self,
         expr: &'a Expr,
         way: Option<&LaunchVariant<'_>>,
-        site: Option<(&'a Launch, &'n HostNames<'a>)>,
+        site: Option<&KnownLaunch<'_, '_>>,
         depth: usize,
     ) -> Option<i128> {
         integer(expr, &|name| {
@@ -158,28 +154,17 @@ impl<'a> Known<'a, '_> {
         })
     }
 
-    fn param<'n>(
-        &self,
-        name: &str,
-        way: Option<&LaunchVariant<'_>>,
-        site: Option<(&'a Launch, &'n HostNames<'a>)>,
-    ) -> Option<i128> {
+    fn param(&self, name: &str, way: Option<&LaunchVariant<'_>>, site: Option<&KnownLaunch<'_, '_>>) -> Option<i128> {
         let by_setting = || Some(way?.value(name)?.0);
         let by_size = || {
-            let (launch, names) = site?;
             let is_set =
                 self.kernel.autotune.is_some() || self.kernel.heuristics.as_ref().is_none_or(|names| !names.is_empty());
-            match passed(launch, self.kernel, name) {
-                ArgumentSource::Argument(value) if !is_set => {
-                    HostSizes::new(self.module, names).integer(value, &|_| None)
-                }
-                _ => None,
-            }
+            site.filter(|_| !is_set)?.number(name).known()
         };
         self.comment.and_then(|comment| comment.number(name)).or_else(by_setting).or_else(by_size)
     }
 
-    fn element<'n>(&self, base: &'a Expr, site: Option<(&'a Launch, &'n HostNames<'a>)>) -> Option<Dtype> {
+    fn element(&self, base: &'a Expr, site: Option<&KnownLaunch<'_, '_>>) -> Option<Dtype> {
         let base = leftmost(self.definitions.behind(base))?;
         match self.comment.and_then(|comment| comment.value(base)) {
             Some(AbstractValue::Tile(tile)) => match tile.element {
@@ -187,13 +172,7 @@ impl<'a> Known<'a, '_> {
                 _ => None,
             },
             Some(_) => None,
-            None => {
-                let (launch, names) = site?;
-                match passed(launch, self.kernel, base) {
-                    ArgumentSource::Argument(value) => elements::element(names, value),
-                    _ => None,
-                }
-            }
+            None => site?.tensor(base)?.dtype,
         }
     }
 }
@@ -217,30 +196,11 @@ fn items(expr: &Expr) -> Option<&[Expr]> {
     }
 }
 
-fn on_host<'a>(
-    module: &'a Module,
-    span: Span,
-    call: &'a Call,
-    names: &HostNames<'a>,
-    sizes: &HostSizes<'_, 'a>,
-) -> Option<Diagnostic> {
-    const PATH: &str = "triton.tools.tensor_descriptor.TensorDescriptor";
-    let path = module.imports.resolve(&call.func)?.path;
-    let (number, strides): (_, Vec<(i128, Span)>) = if path == PATH {
-        let tensor = call.argument("base", Some(0))?;
-        let strides = items(names.resolve(call.argument("strides", Some(2))?))?;
-        // Unknown strides are not reported.
-        let known = strides.iter().map(|stride| (sizes.integer(stride, &|_| None).unwrap_or(0), stride.span));
-        (elements::element(names, tensor), known.collect())
-    } else if path.strip_suffix(".from_tensor") == Some(PATH) {
-        let tensor = call.argument("tensor", Some(0))?;
-        let shape = sizes.shape(tensor)?;
-        let strides =
-            (0..shape.len()).map(|axis| shape.iter().skip(axis + 1).try_fold(1, |a: i128, b| a.checked_mul(*b)));
-        (elements::element(names, tensor), strides.map(|stride| Some((stride?, span))).collect::<Option<_>>()?)
-    } else {
-        return None;
-    };
+fn on_host(run: &HostRun, descriptor: &HostDescriptor) -> Option<Diagnostic> {
+    let number = descriptor.base.and_then(|base| run.tensor(base).dtype);
+    // Unknown strides are not reported.
+    let strides: Vec<(i128, Span)> =
+        descriptor.strides.iter().map(|(stride, span)| (stride.known().unwrap_or(0), *span)).collect();
     let ((last, place), rest) = strides.split_last()?;
     if !matches!(*last, 0 | 1) {
         let message =
@@ -297,7 +257,7 @@ mod tests {
         assert_eq!(of("TensorDescriptor(y, [64, 20], [24, 1], [16, 16])"), 0);
         assert_eq!(of("TensorDescriptor(y, [64, 20], [24, 2], [16, 16])"), 1);
         assert_eq!(of("TensorDescriptor(x, [n, 20], [n, 1], [16, 16])"), 0);
-        assert_eq!(of("TensorDescriptor(y, shape=y.shape, strides=y.stride(), block_shape=[16, 16])"), 0);
+        assert_eq!(of("TensorDescriptor(y, shape=y.shape, strides=y.stride(), block_shape=[16, 16])"), 1);
         assert_eq!(of("TensorDescriptor.from_tensor(y, [16, 16])"), 1);
         assert_eq!(of("TensorDescriptor.from_tensor(x, [16, 16])"), 0);
         assert_eq!(of("TensorDescriptor.from_tensor(torch.empty(64, 32, dtype=torch.int8), [16, 16])"), 0);

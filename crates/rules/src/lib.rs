@@ -51,6 +51,7 @@ mod invalid_reshape;
 mod invalid_return;
 mod invalid_subscript;
 mod invalid_tile_size;
+mod known_launch;
 mod language;
 mod launch_arguments;
 mod launch_grid;

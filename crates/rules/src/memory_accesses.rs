@@ -2,20 +2,18 @@
 
 use std::collections::HashSet;
 
-use model::analysis::grid::{Extent, extents, is_passed};
-use model::analysis::host::{HostNames, Hosts};
-use model::analysis::launches::{ArgumentSource, passed};
 use model::analysis::types::KernelAnalysis;
 use model::analysis::types::access::{AccessKind, Mask, MemoryAccess};
 use model::analysis::types::index::{Atom, Index, IndexComparison, MaskGuard, Poly};
 use model::analysis::types::signature;
-use model::kernel::ast::{Call, Expr, walk_expressions};
-use model::kernel::{Kernel, Launch};
+use model::kernel::Kernel;
+use model::kernel::ast::{Call, walk_expressions};
 use model::syntax::Span;
 
 use super::context::RuleContext;
 use super::diagnostic::Diagnostic;
 use super::findings::Findings;
+use super::known_launch::KnownLaunch;
 
 /// The kernels without syntax errors, with the facts of each.
 pub(super) fn kernels<'c>(context: &'c RuleContext<'_>) -> impl Iterator<Item = (&'c Kernel, &'c KernelAnalysis)> {
@@ -119,45 +117,7 @@ pub(super) fn upper_bound(condition: &IndexComparison) -> Option<(&Poly, &Poly)>
 /// The span of the grid of a launch of `kernel` that starts along `axis` enough programs to cover the parameter `size`
 /// with tiles of `block`, a parameter or number; `None` where no launch does.
 pub(super) fn covers(context: &RuleContext<'_>, kernel: &Kernel, axis: u8, size: &str, block: &Poly) -> Option<Span> {
-    let mut hosts = Hosts::new(context.module);
-    let mut launches = context.module.launches_of(&kernel.name);
-    launches.find_map(|launch| covers_in(&hosts.around(launch), launch, kernel, axis, size, block))
-}
-
-/// The same for one launch.
-pub(super) fn covers_in<'a>(
-    names: &HostNames<'a>,
-    launch: &'a Launch,
-    kernel: &Kernel,
-    axis: u8,
-    size: &str,
-    block: &Poly,
-) -> Option<Span> {
-    let extents = extents(names, launch)?;
-    let Extent::Tiles { size: covered, block: by } = extents.get(usize::from(axis))? else { return None };
-    (has_block(names, launch, kernel, block, by) && is_passed(names, launch, kernel, size, covered))
-        .then_some(launch.grid.span)
-}
-
-/// Whether the host expression `by` is what the launch passes for `block`, a parameter or number.
-pub(super) fn has_block<'a>(
-    names: &HostNames<'a>,
-    launch: &'a Launch,
-    kernel: &Kernel,
-    block: &Poly,
-    by: &'a Expr,
-) -> bool {
-    match (block.as_param(), block.as_number()) {
-        (Some(name), _) => is_passed(names, launch, kernel, name, by),
-        (_, Some(number)) => {
-            names.integer(by) == Some(number)
-                || kernel
-                    .params
-                    .iter()
-                    .any(|param| param.constexpr && is_passed(names, launch, kernel, &param.name, by))
-        }
-        _ => false,
-    }
+    context.launches_of(kernel).find(|known| known.covers(axis, size, block)).map(|known| known.launch.grid.span)
 }
 
 /// The parameters by which the kernel steps from row to row of the tensor behind the pointer `base`: those that are
@@ -184,22 +144,13 @@ pub(super) fn row_steps<'f>(facts: &'f KernelAnalysis, base: &str) -> Option<Vec
     Some(steps)
 }
 
-/// Whether the signature comment of a kernel, if it has one, describes a launch: each compile-time number of the comment
+/// Whether the signature comment of the kernel, if it has one, describes a launch: each compile-time number of the comment
 /// is what the launch passes.
-pub(super) fn is_described<'a>(
-    context: &RuleContext<'_>,
-    kernel: &Kernel,
-    launch: &'a Launch,
-    names: &HostNames<'a>,
-) -> bool {
-    let text = context.source.text();
-    let Some(signature) = signature::of(context.module, kernel, text) else { return true };
-    kernel.params.iter().filter(|param| param.constexpr).all(|param| {
-        let Some(number) = signature.number(&param.name) else { return true };
-        match passed(launch, kernel, &param.name) {
-            ArgumentSource::Argument(value) => names.integer(value) == Some(number),
-            ArgumentSource::Omitted | ArgumentSource::Unknown => true,
-        }
+pub(super) fn is_described(context: &RuleContext<'_>, known: &KnownLaunch<'_, '_>) -> bool {
+    let Some(signature) = signature::of(known.module, known.kernel, context.source.text()) else { return true };
+    known.kernel.params.iter().filter(|param| param.constexpr).all(|param| {
+        let (said, is_passed) = (signature.number(&param.name), known.argument(&param.name).is_some());
+        said.is_none() || !is_passed || known.number(&param.name).known() == said
     })
 }
 

@@ -5,7 +5,7 @@ use model::host::{HostNumber, HostTensor};
 use model::analysis::types::index::Atom;
 use model::syntax::Span;
 
-use super::context::KnownLaunch;
+use super::known_launch::AnalysedLaunch;
 use super::memory_accesses::index;
 use super::{Declaration, Diagnostic, Findings, Rule, RuleContext, Severity};
 
@@ -119,7 +119,7 @@ fn check(context: &RuleContext<'_>, findings: &mut Findings<'_>) {
 }
 
 /// Whether the grid counts the rows along all leading axes of a tensor, and the stride is that of the last of them.
-fn merges(known: &KnownLaunch<'_, '_>, tensor: &HostTensor, axis: usize, stride: &HostNumber) -> bool {
+fn merges(known: &AnalysedLaunch<'_, '_>, tensor: &HostTensor, axis: usize, stride: &HostNumber) -> bool {
     let (Some(shape), Some(grid)) = (&tensor.shape, &known.passed.grid) else { return false };
     let rank = shape.len();
     if tensor.is_contiguous() || stride.known().is_some() {

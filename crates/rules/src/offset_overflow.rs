@@ -1,11 +1,6 @@
 //! M002: an offset that does not fit into 32 bits.
 
-use rustc_hash::FxHashMap as HashMap;
-
-use model::analysis::grid::{Extent, extents, is_passed};
-use model::analysis::host::{HostNames, Hosts};
 use model::analysis::launches::{ArgumentSource, passed};
-use model::analysis::tensors::HostSizes;
 use model::analysis::types::access::{Mask, MemoryAccess};
 use model::analysis::types::index::{Atom, Narrow};
 use model::analysis::types::signature::{self, SignatureComment};
@@ -15,6 +10,7 @@ use model::kernel::ast::{Expr, ExprKind, walk_expressions};
 use model::kernel::{Kernel, Launch, Param, RecordedLaunch};
 use model::syntax::Span;
 
+use super::known_launch::KnownLaunch;
 use super::memory_accesses::{index, is_certain, kernel_around, line};
 use super::{Declaration, Diagnostic, Edit, Findings, Rule, RuleContext, Severity};
 
@@ -36,21 +32,16 @@ const LARGEST: i128 = i32::MAX as i128;
 
 fn check(context: &RuleContext<'_>, findings: &mut Findings<'_>) {
     let module = context.module;
-    let mut hosts = Hosts::new(module);
     let mut seen: Vec<Span> = Vec::new();
-    for (at, kernel) in module.kernels.iter().enumerate().filter(|(_, kernel)| !kernel.has_error) {
-        let signature = signature::of(module, kernel, context.source.text());
-        for launch in module.launches_of(&kernel.name).filter(|launch| !launch.has_error) {
-            let known = module.kernel(&kernel.name).is_some_and(|found| found.span == kernel.span);
-            let names = hosts.around(launch);
-            let Some((launched, signature)) = launched(context, kernel, launch, &names, signature.as_ref()) else {
-                continue;
-            };
-            if !known || !may_overflow(&launched) || context.is_for_other_compiler() {
-                continue;
-            }
-            look(context, at, &Sizing::Launch(launch), (&launched, &signature), &mut seen, findings);
+    for known in context.launches() {
+        let signature = signature::of(module, known.kernel, context.source.text());
+        let Some((launched, signature)) = launched(&known, signature.as_ref()) else { continue };
+        if may_overflow(&launched) && !context.is_for_other_compiler() {
+            let from = Sizing::Launch(known.launch);
+            look(context, known.at, &from, (&launched, &signature), &mut seen, findings);
         }
+    }
+    for (at, kernel) in module.kernels.iter().enumerate().filter(|(_, kernel)| !kernel.has_error) {
         for launch in module.recorded().iter().filter(|launch| launch.kernel == kernel.name) {
             let Some((launched, signature)) = replayed(kernel, launch) else { continue };
             if may_overflow(&launched) && !context.is_for_other_compiler() {
@@ -106,29 +97,20 @@ fn may_overflow(launched: &Launched) -> bool {
     sizes.fold(1.0, |product, value| product * *value as f64) > LARGEST as f64
 }
 
-/// The numbers of a launch, and the types of its arguments.
-pub(super) fn launched<'a>(
-    context: &RuleContext<'a>,
-    kernel: &Kernel,
-    launch: &'a Launch,
-    names: &HostNames<'a>,
+/// The numbers of a launch, and the types of its arguments; `None` where its grid is not known.
+pub(super) fn launched(
+    known: &KnownLaunch<'_, '_>,
     comment: Option<&SignatureComment>,
 ) -> Option<(Launched, SignatureComment)> {
-    let sizes = HostSizes::new(context.module, names);
-    let mut launched = Launched::default();
+    let is_unknown = |param: &Param| passed(known.launch, known.kernel, &param.name) == ArgumentSource::Unknown;
+    if known.kernel.params.iter().any(is_unknown) {
+        return None;
+    }
+    let launched = known.launched(&|name| comment.and_then(|comment| comment.number(name)))?;
     let mut params = Vec::new();
-    for param in &kernel.params {
-        let passed = match passed(launch, kernel, &param.name) {
-            ArgumentSource::Argument(value) => sizes.integer(value, &|_| None),
-            ArgumentSource::Unknown => return None,
-            ArgumentSource::Omitted => None,
-        };
+    for param in &known.kernel.params {
         let said = comment.and_then(|comment| comment.text(&param.name));
-        let value = passed.or_else(|| comment.and_then(|comment| comment.number(&param.name)));
-        if let Some(value) = value {
-            launched.params.insert(param.name.clone(), value);
-        }
-        let text = match (said, value) {
+        let text = match (said, launched.params.get(&param.name).copied()) {
             (Some(said), _) => Some(said.to_owned()),
             (None, Some(value)) if param.constexpr || value == 1 => Some(value.to_string()),
             (None, Some(value)) if value.abs() <= LARGEST => Some(format!("i32={value}")),
@@ -137,37 +119,7 @@ pub(super) fn launched<'a>(
         };
         params.extend(text.map(|text| (param.name.clone(), text)));
     }
-    for extent in extents(names, launch)? {
-        launched.grid.push(programs(&sizes, names, launch, kernel, &launched.params, &extent)?);
-    }
-    Some((launched, SignatureComment::new(params, launch.span)))
-}
-
-/// The number of programs along a dimension.
-fn programs<'a>(
-    sizes: &HostSizes<'_, 'a>,
-    names: &HostNames<'a>,
-    launch: &'a Launch,
-    kernel: &Kernel,
-    params: &HashMap<String, i128>,
-    extent: &Extent<'a>,
-) -> Option<i128> {
-    let known = |expr: &'a Expr| {
-        let is_key = matches!(&expr.kind, ExprKind::Subscript { .. });
-        if !is_key && expr.as_name().is_none() {
-            return None;
-        }
-        params.iter().find(|(name, _)| is_passed(names, launch, kernel, name, expr)).map(|(_, value)| *value)
-    };
-    let of = |expr: &'a Expr| sizes.integer(expr, &known);
-    match extent {
-        Extent::Number(number) => Some(*number),
-        Extent::Tiles { size, block } => {
-            let (size, block) = (of(size)?, of(block)?);
-            (block > 0).then(|| -(-size).div_euclid(block))
-        }
-        Extent::Other(expr) => of(expr),
-    }
+    Some((launched, SignatureComment::new(params, known.launch.span)))
 }
 
 /// The innermost operation of an address that wraps around, an example, and the correct result.

@@ -1,8 +1,6 @@
 //! H015: more pipeline stages than fit into shared memory.
 
-use model::analysis::elements;
-use model::analysis::host::{HostNames, Hosts};
-use model::analysis::launches::{ArgumentSource, LaunchVariant, passed, settings};
+use model::analysis::launches::{LaunchVariant, settings};
 use model::analysis::staging::{Staged, loops};
 use model::analysis::types::LaneType;
 use model::analysis::types::access::MemoryAccess;
@@ -35,7 +33,6 @@ const STAGES: i128 = 3;
 
 fn check(context: &RuleContext<'_>, findings: &mut Findings<'_>) {
     let module = context.module;
-    let mut hosts = Hosts::new(module);
     for (at, kernel) in module.kernels.iter().enumerate().filter(|(_, kernel)| !kernel.has_error) {
         let text = context.source.slice(kernel.def_span);
         if !text.contains("dot") || !text.contains("for ") {
@@ -48,8 +45,7 @@ fn check(context: &RuleContext<'_>, findings: &mut Findings<'_>) {
             if staged.is_empty() {
                 break;
             }
-            let names = setting.launch().map(|launch| hosts.around(launch));
-            let found = staged.iter().find_map(|staged| look(kernel, &setting, names.as_deref(), staged));
+            let found = staged.iter().find_map(|staged| look(context, kernel, &setting, staged));
             let Some(found) = found.filter(|found| !seen.contains(&found.span)) else { continue };
             if !context.is_for_other_compiler() {
                 seen.push(found.span);
@@ -60,16 +56,16 @@ fn check(context: &RuleContext<'_>, findings: &mut Findings<'_>) {
 }
 
 fn look(
+    context: &RuleContext<'_>,
     kernel: &Kernel,
     setting: &LaunchVariant<'_>,
-    names: Option<&HostNames<'_>>,
     staged: &Staged<'_, '_>,
 ) -> Option<Diagnostic> {
     let whole =
         setting.config().map(|config| config.span).or_else(|| setting.launch().map(|launch| launch.args_span))?;
     let (mut bytes, mut narrow) = (0_i128, false);
     for load in &staged.loads {
-        let number = element(kernel, setting, names, load)?;
+        let number = element(context, kernel, setting, load)?;
         let lanes = lanes(setting, load)?;
         narrow |= number.bytes() < 4;
         bytes = bytes.checked_add(lanes.checked_mul(i128::from(number.bytes()))?)?;
@@ -113,19 +109,17 @@ fn lanes(setting: &LaunchVariant<'_>, load: &MemoryAccess) -> Option<i128> {
 
 /// The element type of a load, from a signature or from the tensor that the host creates.
 fn element(
+    context: &RuleContext<'_>,
     kernel: &Kernel,
     setting: &LaunchVariant<'_>,
-    names: Option<&HostNames<'_>>,
     load: &MemoryAccess,
 ) -> Option<Dtype> {
     let number = match load.pointer.element {
         LaneType::Pointer(Some(number)) => number,
         _ => {
-            let base = load.pointer.about.index()?.base.as_deref()?;
-            match passed(setting.launch()?, kernel, base) {
-                ArgumentSource::Argument(value) => elements::element(names?, value)?,
-                _ => return None,
-            }
+            let (base, launch) = (load.pointer.about.index()?.base.as_deref()?, setting.launch()?);
+            let mut sites = context.launches_of(kernel).filter(|known| known.launch.span == launch.span);
+            sites.find_map(|known| known.tensor(base)?.dtype)?
         }
     };
     matches!(number, Dtype::Fp16 | Dtype::Bf16 | Dtype::Fp32).then_some(number)

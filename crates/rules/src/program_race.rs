@@ -1,7 +1,5 @@
 //! M009: a data race between programs that write the same address.
 
-use model::analysis::grid::{Extent, extents};
-use model::analysis::host::Hosts;
 use model::analysis::in_place_updates::updates;
 use model::analysis::types::KernelAnalysis;
 use model::analysis::types::access::{AccessKind, Mask, MemoryAccess};
@@ -153,18 +151,12 @@ fn is_shared(facts: &KernelAnalysis, store: &MemoryAccess) -> bool {
 fn starts_several(context: &RuleContext<'_>, kernel: &Kernel, facts: &KernelAnalysis) -> bool {
     let used = |axis: u8| facts.accesses.iter().filter_map(index).any(|index| index.poly.has(&Atom::Program(axis)));
     let axes: Vec<u8> = (0..3).filter(|axis| used(*axis)).collect();
-    let mut hosts = Hosts::new(context.module);
-    let mut launches = context.module.launches_of(&kernel.name).peekable();
+    let mut launches = context.launches_of(kernel).peekable();
     launches.peek().is_some()
-        && launches.all(|launch| {
-            let names = hosts.around(launch);
-            extents(&names, launch).is_some_and(|extents| {
-                axes.iter().any(|axis| match extents.get(usize::from(*axis)) {
-                    Some(Extent::Number(programs)) => *programs > 1,
-                    Some(_) => true,
-                    None => false,
-                })
-            })
+        && launches.all(|known| {
+            let grid = known.passed.grid.as_deref().unwrap_or_default();
+            let along = |axis: &u8| grid.get(usize::from(*axis));
+            axes.iter().filter_map(along).any(|programs| programs.known().is_none_or(|count| count > 1))
         })
 }
 

@@ -6,7 +6,7 @@ use model::kernel::ast::{Expr, walk_expressions};
 use model::kernel::{Kernel, Module};
 use model::syntax::Span;
 
-use super::context::KnownLaunch;
+use super::known_launch::AnalysedLaunch;
 use super::{Declaration, Diagnostic, Findings, Rule, RuleContext, Severity};
 
 pub(super) static RULE: Rule = Rule {
@@ -121,7 +121,7 @@ fn check(context: &RuleContext<'_>, findings: &mut Findings<'_>) {
 }
 
 /// Whether the grid certainly has more than one program, or as many as a size says.
-fn starts_several(known: &KnownLaunch<'_, '_>) -> bool {
+fn starts_several(known: &AnalysedLaunch<'_, '_>) -> bool {
     let Some(grid) = &known.passed.grid else { return false };
     // `(n,)` of a parameter may be 1 in each call; a quotient of a size is meant to be more.
     grid.iter().any(|extent| match extent {
@@ -133,7 +133,7 @@ fn starts_several(known: &KnownLaunch<'_, '_>) -> bool {
 }
 
 /// An axis along which the grid has a number of tiles, and whose programs the kernel does not tell from each other.
-fn unused_axis(context: &RuleContext<'_>, known: &KnownLaunch<'_, '_>) -> Option<usize> {
+fn unused_axis(context: &RuleContext<'_>, known: &AnalysedLaunch<'_, '_>) -> Option<usize> {
     let grid = known.passed.grid.as_ref()?;
     let is_tiled = |extent: &HostNumber| match extent {
         HostNumber::Operation(operation) => {

@@ -2,12 +2,12 @@
 
 use model::analysis::types::access::{AccessKind, Mask, MemoryAccess};
 use model::analysis::types::index::Poly;
-use model::analysis::witness::{Launched, largest};
+use model::analysis::witness::largest;
 use model::host::{HostNumber, HostOperator, TensorOrigin};
 use model::kernel::Param;
 use model::syntax::Span;
 
-use super::context::KnownLaunch;
+use super::known_launch::AnalysedLaunch;
 use super::memory_accesses::{global, guard, index, is_certain, lanes_in, tiled_by, upper_bound};
 use super::{Declaration, Diagnostic, Findings, Rule, RuleContext, Severity};
 
@@ -123,7 +123,7 @@ fn check(context: &RuleContext<'_>, findings: &mut Findings<'_>) {
 }
 
 /// The only access that writes a parameter's tensor, when all accesses of the kernel are followed.
-fn only_store<'c>(known: &KnownLaunch<'c, '_>, param: &str) -> Option<&'c MemoryAccess> {
+fn only_store<'c>(known: &AnalysedLaunch<'c, '_>, param: &str) -> Option<&'c MemoryAccess> {
     let accesses = &known.facts.accesses;
     let is_followed = accesses.iter().all(|access| index(access).is_some_and(|index| index.base.is_some()));
     let mut stores = accesses.iter().filter(|access| {
@@ -134,14 +134,14 @@ fn only_store<'c>(known: &KnownLaunch<'c, '_>, param: &str) -> Option<&'c Memory
 }
 
 /// A grid, a tile and a tensor whose sizes are all known.
-fn by_numbers(known: &KnownLaunch<'_, '_>, param: &Param) -> Option<(String, Span)> {
+fn by_numbers(known: &AnalysedLaunch<'_, '_>, param: &Param) -> Option<(String, Span)> {
     let tensor = known.tensor(&param.name)?;
     if tensor.origin != TensorOrigin::Unset || !known.passed.unset.contains(&tensor.storage) {
         return None;
     }
     let count = tensor.count().known()?;
     let store = only_store(known, &param.name)?;
-    let launched = launched(known)?;
+    let launched = known.launched(&|_| None)?;
     let conditions = match &store.mask {
         Mask::None => Vec::new(),
         _ => guard(store)?.conditions.clone(),
@@ -159,16 +159,8 @@ fn by_numbers(known: &KnownLaunch<'_, '_>, param: &Param) -> Option<(String, Spa
     })
 }
 
-/// The values that the launch determines, when the grid is known.
-fn launched(known: &KnownLaunch<'_, '_>) -> Option<Launched> {
-    let grid: Option<Vec<i128>> = known.passed.grid.as_ref()?.iter().map(HostNumber::known).collect();
-    let params =
-        known.kernel.params.iter().filter_map(|param| Some((param.name.clone(), known.number(&param.name).known()?)));
-    Some(Launched { params: params.collect(), grid: grid? })
-}
-
 /// A grid of `n // BLOCK` programs for a kernel that masks with `< n`.
-fn rounded_down(known: &KnownLaunch<'_, '_>) -> Option<(String, Span)> {
+fn rounded_down(known: &AnalysedLaunch<'_, '_>) -> Option<(String, Span)> {
     let grid = known.passed.grid.as_ref()?;
     for access in known.facts.accesses.iter().filter(|access| access.kind != AccessKind::Load && is_certain(access)) {
         let Some((index, guard)) = index(access).zip(guard(access)) else { continue };
@@ -186,7 +178,7 @@ fn rounded_down(known: &KnownLaunch<'_, '_>) -> Option<(String, Span)> {
             let size_given = known.number(size);
             let is_rounded_down = quotient.op == HostOperator::Python("//")
                 && quotient.left.is(&size_given)
-                && is_block(known, &block, &quotient.right);
+                && known.is_block(&block, &quotient.right);
             let is_checked = size_given.sources()?.iter().any(|name| known.run.is_checked(name));
             if is_rounded_down && !is_checked && access.loops.is_empty() {
                 let message = format!(
@@ -198,16 +190,4 @@ fn rounded_down(known: &KnownLaunch<'_, '_>) -> Option<(String, Span)> {
         }
     }
     None
-}
-
-/// Whether a number of the host is the size of the kernel's tile.
-fn is_block(known: &KnownLaunch<'_, '_>, block: &Poly, number: &HostNumber) -> bool {
-    match (block.as_param(), block.as_number()) {
-        (Some(name), _) => {
-            let passed = known.number(name);
-            passed.is(number) || *number == HostNumber::given(format!("[{name}]"))
-        }
-        (_, Some(size)) => number.known() == Some(size),
-        _ => false,
-    }
 }

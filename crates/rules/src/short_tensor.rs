@@ -1,19 +1,19 @@
 //! M014: a mask that allows accesses past the end of the tensor.
 
-use model::analysis::extents::{Extents, quotient};
-use model::analysis::host::{HostNames, Hosts};
-use model::analysis::launches::{ArgumentSource, passed};
-use model::analysis::tensors::HostSizes;
+use rustc_hash::FxHashMap;
+
 use model::analysis::types::access::{Mask, MemoryAccess};
 use model::analysis::types::index::{Atom, Poly};
+use model::analysis::types::infer_as;
 use model::analysis::types::signature;
-use model::analysis::types::{KernelAnalysis, infer_as};
 use model::analysis::witness::largest;
-use model::kernel::ast::{Expr, ExprKind, walk_expressions};
-use model::kernel::{Kernel, Launch};
+use model::host::{HostNumber, HostOperator, HostTensor, TensorOrigin};
+use model::kernel::Param;
+use model::kernel::ast::{ExprKind, walk_expressions};
 use model::syntax::Span;
 
-use super::memory_accesses::{covers_in, global, guard, index, is_certain, lanes_in, tiled_by, upper_bound, verb};
+use super::known_launch::AnalysedLaunch;
+use super::memory_accesses::{global, guard, index, is_certain, lanes_in, tiled_by, upper_bound, verb};
 use super::offset_overflow::launched;
 use super::{Declaration, Diagnostic, Findings, Rule, RuleContext, Severity};
 
@@ -35,33 +35,25 @@ pub(super) static RULE: Rule = Rule {
 const MAX_LAUNCHES: usize = 32;
 
 fn check(context: &RuleContext<'_>, findings: &mut Findings<'_>) {
-    let module = context.module;
-    if module.launches.is_empty() || context.is_for_other_compiler() {
-        return;
-    }
-    let mut hosts = Hosts::new(module);
     let mut seen: Vec<Span> = Vec::new();
-    for (at, kernel) in module.kernels.iter().enumerate().filter(|(_, kernel)| !kernel.has_error) {
-        // Another kernel of the same name, or a replacement, may be launched instead.
-        if module.kernel(&kernel.name).is_none() || kernel.nested {
+    let mut launches = FxHashMap::default();
+    for known in context.launches().filter(|known| !known.kernel.nested) {
+        let site = Site { context, known };
+        let examined: &mut usize = launches.entry(known.at).or_default();
+        // A cheap test that rules out most launches before the analysis.
+        if *examined == MAX_LAUNCHES || !known.kernel.params.iter().any(|param| site.made(&param.name).is_some()) {
             continue;
         }
-        for launch in module.launches_of(&kernel.name).filter(|launch| !launch.has_error).take(MAX_LAUNCHES) {
-            let names = hosts.around(launch);
-            let site = Site { context, kernel, launch, names: &names };
-            if !site.makes_tensors() {
-                continue;
-            }
-            let found = site.by_symbols(&context.facts()[at]).into_iter().chain(site.by_numbers(at));
-            for (access, message, made) in found {
-                if !seen.contains(&access) {
-                    seen.push(access);
-                    findings.push(
-                        Diagnostic::new(&RULE.declaration, access, message)
-                            .with_related(made, "the tensor is made here")
-                            .with_related(launch.args_span, "and passed here, with the bound of the mask"),
-                    );
-                }
+        *examined += 1;
+        let found = site.by_symbols().into_iter().chain(site.by_numbers());
+        for (access, message, made) in found.filter(|_| !context.is_for_other_compiler()) {
+            if !seen.contains(&access) {
+                seen.push(access);
+                findings.push(
+                    Diagnostic::new(&RULE.declaration, access, message)
+                        .with_related(made, "the tensor is made here")
+                        .with_related(known.launch.args_span, "and passed here, with the bound of the mask"),
+                );
             }
         }
     }
@@ -70,54 +62,49 @@ fn check(context: &RuleContext<'_>, findings: &mut Findings<'_>) {
 /// A launch of a kernel.
 struct Site<'c, 'a> {
     context: &'c RuleContext<'a>,
-    kernel: &'a Kernel,
-    launch: &'a Launch,
-    names: &'c HostNames<'a>,
+    known: AnalysedLaunch<'c, 'a>,
 }
 
 /// The span of the finding, the message, and the span where the tensor is created.
 type ShortAccess = (Span, String, Span);
 
-impl<'a> Site<'_, 'a> {
-    /// A cheap test that rules out most launches before the analysis.
-    fn makes_tensors(&self) -> bool {
-        self.launch.args.iter().any(|arg| matches!(self.names.resolve(&arg.value).kind, ExprKind::Call(_)))
-    }
-
-    fn argument(&self, name: &str) -> Option<&'a Expr> {
-        match passed(self.launch, self.kernel, name) {
-            ArgumentSource::Argument(value) => Some(value),
-            _ => None,
-        }
+impl<'c> Site<'c, '_> {
+    /// The tensor whose memory the launch passes for a parameter, and where the host makes it.
+    fn made(&self, param: &str) -> Option<(&'c HostTensor, Span)> {
+        let owner = self.known.run.owner(self.known.tensor(param)?)?;
+        let is_new = matches!(owner.origin, TensorOrigin::Unset | TensorOrigin::Set);
+        Some((owner, owner.made.filter(|_| is_new)?))
     }
 
     /// The findings where the bound of a mask exceeds the length of a tensor for all sizes.
-    fn by_symbols(&self, facts: &KernelAnalysis) -> Vec<ShortAccess> {
-        let host = self.launch.host.and_then(|host| self.context.module.hosts.get(host));
-        let extents = Extents::new(host, self.names);
-        let accesses = facts.accesses.iter().filter(|access| is_certain(access));
-        accesses.filter_map(|access| self.shorter(facts, &extents, access)).collect()
+    fn by_symbols(&self) -> Vec<ShortAccess> {
+        let accesses = self.known.facts.accesses.iter().filter(|access| is_certain(access));
+        accesses.filter_map(|access| self.shorter(access)).collect()
     }
 
-    fn shorter(&self, facts: &KernelAnalysis, extents: &Extents<'_, 'a>, access: &MemoryAccess) -> Option<ShortAccess> {
+    fn shorter(&self, access: &MemoryAccess) -> Option<ShortAccess> {
         let index = index(access)?;
         let [condition] = guard(access)?.conditions.as_slice() else { return None };
         let (left, right) = upper_bound(condition)?;
         let (base, size) = (index.base.as_deref()?, right.as_param()?);
-        if *left != index.poly || !self.is_reached(facts, &index.poly, &lanes_in(index), size) {
+        if *left != index.poly || !self.is_reached(&index.poly, &lanes_in(index), size) {
             return None;
         }
-        let tensor = self.argument(base)?;
-        let bound = extents.integer(self.argument(size)?)?;
-        let text = if let Some((whole, by)) = extents.divided_element_count(tensor) {
-            (whole == bound).then(|| format!("`{base}` is made with room for `{whole} // {by}`"))?
+        let (tensor, made) = self.made(base)?;
+        let passed = self.known.number(size);
+        let (bound, room) = (passed.poly()?, tensor.count());
+        let text = if let HostNumber::Operation(quotient) = &room
+            && quotient.op == HostOperator::Python("//")
+        {
+            let by = quotient.right.known().filter(|by| *by > 1 && quotient.left.is(&passed))?;
+            format!("`{base}` is made with room for `{bound} // {by}`")
         } else {
-            let room = extents.element_count(tensor)?;
-            let factor = quotient(&bound, &room)?;
+            let room = room.poly()?;
+            let factor = bound.divided_by(&room)?;
             let unless = match factor.as_number() {
                 Some(1) => return None,
                 Some(_) => String::new(),
-                None if self.compares(extents, &factor) => return None,
+                None if self.compares(&factor) => return None,
                 None => format!(", which is less unless `{factor}` is 1"),
             };
             format!("`{base}` is made with room for `{room}`{unless}")
@@ -126,19 +113,18 @@ impl<'a> Site<'_, 'a> {
             "this {} behind the end of `{base}`: the mask lets `{bound}` elements through (`{size}`), and {text}",
             verb(access)
         );
-        Some((access.span, message, self.names.resolve(tensor).span))
+        Some((access.span, message, made))
     }
 
     /// Whether the programs together reach each index below the parameter `size`.
-    fn is_reached(&self, facts: &KernelAnalysis, poly: &Poly, lanes: &[u32], size: &str) -> bool {
+    fn is_reached(&self, poly: &Poly, lanes: &[u32], size: &str) -> bool {
+        let facts = self.known.facts;
         let [lane] = lanes else { return false };
         let Some(known) = facts.lanes.get(*lane as usize).filter(|known| known.start == Some(0)) else { return false };
         if let Some(axis) = tiled_by(facts, poly, *lane) {
             let block = Poly::of_dim(&known.size);
             return global(facts, axis, *lane).as_ref() == Some(poly)
-                && block.is_some_and(|block| {
-                    covers_in(self.names, self.launch, self.kernel, axis, size, &block).is_some()
-                });
+                && block.is_some_and(|block| self.known.covers(axis, size, &block));
         }
         let from_loop = |atom: &Atom| match atom {
             Atom::Loop(id) => facts.loops.get(*id as usize),
@@ -155,15 +141,13 @@ impl<'a> Site<'_, 'a> {
             && around.step == Poly::of_dim(&known.size)
     }
 
-    /// Whether the host function compares a size that is part of `factor`.
-    fn compares(&self, extents: &Extents<'_, 'a>, factor: &Poly) -> bool {
-        let Some(host) = self.launch.host.and_then(|host| self.context.module.hosts.get(host)) else { return false };
-        let mut found = false;
-        let is_part = |atom: &Atom| factor.has(atom);
+    /// Whether the host code compares shapes, or a size that is part of `factor`.
+    fn compares(&self, factor: &Poly) -> bool {
+        let is_checked = |atom: &Atom| matches!(atom, Atom::Param(name) if self.known.run.is_checked(name));
+        let Some(host) = self.known.launch.host.and_then(|host| self.known.module.hosts.get(host)) else { return true };
+        let mut found = factor.any(is_checked);
         walk_expressions(&host.body, &mut |expr| {
-            if let ExprKind::Compare { left, rest } = &expr.kind {
-                let sides = std::iter::once(left.as_ref()).chain(rest.iter().map(|(_, right)| right));
-                found |= sides.filter_map(|side| extents.integer(side)).any(|side| side.any(is_part));
+            if let ExprKind::Compare { .. } = &expr.kind {
                 // `x.shape == y.shape`, `x.ndim == 1`.
                 found |= expr.mentions("shape") || expr.mentions("ndim");
             }
@@ -172,29 +156,19 @@ impl<'a> Site<'_, 'a> {
     }
 
     /// The findings where all numbers of the launch are known.
-    fn by_numbers(&self, at: usize) -> Vec<ShortAccess> {
-        let (module, text) = (self.context.module, self.context.source.text());
-        let sizes = HostSizes::new(module, self.names);
-        let rooms: Vec<(&str, i128, Span)> = self
-            .kernel
-            .params
-            .iter()
-            .filter_map(|param| {
-                let value = self.argument(&param.name)?;
-                let room = sizes.shape(value)?.into_iter().try_fold(1, i128::checked_mul)?;
-                Some((param.name.as_str(), room, self.names.resolve(value).span))
-            })
-            .collect();
+    fn by_numbers(&self) -> Vec<ShortAccess> {
+        let (module, text, kernel) = (self.known.module, self.context.source.text(), self.known.kernel);
+        let room = |param: &'c Param| {
+            let (tensor, made) = self.made(&param.name)?;
+            Some((param.name.as_str(), tensor.count().known()?, made))
+        };
+        let rooms: Vec<(&str, i128, Span)> = kernel.params.iter().filter_map(room).collect();
         if rooms.is_empty() {
             return Vec::new();
         }
-        let comment = signature::of(module, self.kernel, text);
-        let Some((launched, signature)) =
-            launched(self.context, self.kernel, self.launch, self.names, comment.as_ref())
-        else {
-            return Vec::new();
-        };
-        let facts = infer_as(module, text, self.context.target, at, &signature);
+        let comment = signature::of(module, kernel, text);
+        let Some((launched, signature)) = launched(&self.known, comment.as_ref()) else { return Vec::new() };
+        let facts = infer_as(module, text, self.context.target, self.known.at, &signature);
         let behind = |access: &MemoryAccess| {
             let index = index(access)?;
             let (base, room, made) = rooms.iter().find(|(base, ..)| index.base.as_deref() == Some(*base))?;

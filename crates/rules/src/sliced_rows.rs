@@ -4,7 +4,7 @@ use model::host::{HostCall, HostNumber, HostRun, HostTensor, Layout};
 use model::kernel::{HostFunction, Module};
 use model::syntax::Span;
 
-use super::context::KnownLaunch;
+use super::known_launch::AnalysedLaunch;
 use super::memory_accesses::row_steps;
 use super::{Declaration, Diagnostic, Findings, Rule, RuleContext, Severity};
 
@@ -118,7 +118,7 @@ fn check(context: &RuleContext<'_>, findings: &mut Findings<'_>) {
 }
 
 /// Whether the kernel steps through the rows of a tensor by the size of its last axis.
-fn steps_by_width(known: &KnownLaunch<'_, '_>, param: &str, tensor: &HostTensor) -> bool {
+fn steps_by_width(known: &AnalysedLaunch<'_, '_>, param: &str, tensor: &HostTensor) -> bool {
     let Some(width) = tensor.shape.as_ref().filter(|shape| shape.len() > 1).and_then(|shape| shape.last()) else {
         return false;
     };

@@ -1,14 +1,14 @@
 //! M011: a row of any length that is read with one tile of a fixed size, so that its end is not reached.
 
-use model::analysis::host::{HostNames, Hosts};
-use model::analysis::launches::{ArgumentSource, passed};
 use model::analysis::types::KernelAnalysis;
 use model::analysis::types::access::MemoryAccess;
 use model::analysis::types::index::{Atom, Poly};
-use model::kernel::ast::{Expr, ExprKind, StmtKind, walk_statements};
-use model::kernel::{HostFunction, Kernel, Launch};
+use model::host::HostNumber;
+use model::kernel::HostFunction;
+use model::kernel::ast::{ExprKind, StmtKind, walk_statements};
 use model::syntax::Span;
 
+use super::known_launch::KnownLaunch;
 use super::memory_accesses::{guard, index, is_certain, is_described, kernels, lanes_in, tiled_by, upper_bound};
 use super::{Declaration, Diagnostic, Findings, Rule, RuleContext, Severity};
 
@@ -85,17 +85,15 @@ passed on from a parameter of the host.
 };
 
 fn check(context: &RuleContext<'_>, findings: &mut Findings<'_>) {
-    let mut hosts = Hosts::new(context.module);
     let mut seen: Vec<Span> = Vec::new();
     for (kernel, facts) in kernels(context) {
         for access in facts.accesses.iter().filter(|access| is_certain(access)) {
             let Some((size, block)) = row(facts, access) else { continue };
-            for launch in context.module.launches_of(&kernel.name).filter(|launch| !launch.has_error) {
+            for known in context.launches_of(kernel) {
                 if seen.contains(&access.span) || context.is_for_other_compiler() || kernel.autotune.is_some() {
                     continue;
                 }
-                let names = hosts.around(launch);
-                let Some((number, place)) = truncates(context, kernel, launch, &names, size, &block) else { continue };
+                let Some((number, place)) = truncates(context, &known, size, &block) else { continue };
                 seen.push(access.span);
                 let message = format!(
                     "only the first {number} elements are reached, and `{size}` may be larger: nothing checks it; take the block from the \
@@ -135,34 +133,21 @@ fn row<'f>(facts: &'f KernelAnalysis, access: &'f MemoryAccess) -> Option<(&'f s
 }
 
 /// The number that is passed for the block, where nothing ensures that the size is not larger.
-fn truncates<'a>(
-    context: &RuleContext<'a>,
-    kernel: &'a Kernel,
-    launch: &'a Launch,
-    names: &HostNames<'a>,
-    size: &str,
-    block: &Poly,
-) -> Option<(i128, Span)> {
-    if !is_described(context, kernel, launch, names) {
+fn truncates(context: &RuleContext<'_>, known: &KnownLaunch<'_, '_>, size: &str, block: &Poly) -> Option<(i128, Span)> {
+    if !is_described(context, known) {
         return None;
     }
     let number = match (block.as_number(), block.as_param()) {
         (Some(number), _) => number,
-        (None, Some(param)) => match passed(launch, kernel, param) {
-            ArgumentSource::Argument(value) => names.integer(value)?,
-            _ => return None,
-        },
+        (None, Some(param)) => known.number(param).known()?,
         _ => return None,
     };
+    let kernel = known.kernel;
     if kernel.param(size)?.constexpr || kernel.heuristics.as_ref().is_none_or(|names| !names.is_empty()) {
         return None;
     }
-    let ArgumentSource::Argument(value) = passed(launch, kernel, size) else { return None };
-    let host = context.module.hosts.get(launch.host?)?;
-    if !is_size_of_tensor(names, value) {
-        return None;
-    }
-    (!compares(host)).then_some((number, launch.args_span))
+    let host = context.module.hosts.get(known.launch.host?)?;
+    (is_size_of_tensor(known, size) && !compares(host)).then_some((number, known.launch.args_span))
 }
 
 /// Whether a function of the host contains a comparison, check or choice.
@@ -177,22 +162,8 @@ pub(super) fn compares(host: &HostFunction) -> bool {
     compares
 }
 
-/// `x.shape[1]`, `x.size(1)` and `x.numel()` of a parameter of the host.
-pub(super) fn is_size_of_tensor<'a>(names: &HostNames<'a>, expr: &'a Expr) -> bool {
-    let is_given = |expr: &Expr| expr.as_name().is_some_and(|name| names.is_param(name));
-    match &names.resolve(expr).kind {
-        ExprKind::Subscript { value, index } => {
-            let last = index.first().and_then(Expr::as_int).is_some();
-            matches!(&value.kind, ExprKind::Attribute { value, name, .. } if name == "shape" && is_given(value)) && last
-        }
-        ExprKind::Call(call) => {
-            matches!(&call.func.kind, ExprKind::Attribute { value, name, .. } if matches!(name.as_str(), "size" | "numel") && is_given(value))
-        }
-        ExprKind::Name(name) => matches!(
-            names.binding(name),
-            Some(model::analysis::host::LocalBinding::Item(Expr { kind: ExprKind::Attribute { value, name, .. }, .. }, _))
-                if name == "shape" && is_given(value)
-        ),
-        _ => false,
-    }
+/// Whether the launch passes a size of a tensor that the host gets, `x.shape[1]` or `x.numel()`, for a parameter.
+pub(super) fn is_size_of_tensor(known: &KnownLaunch<'_, '_>, param: &str) -> bool {
+    let HostNumber::Given(name) = known.number(param) else { return false };
+    name.contains(".shape[") || name.ends_with(".numel()")
 }

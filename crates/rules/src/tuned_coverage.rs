@@ -2,18 +2,17 @@
 
 use std::collections::BTreeMap;
 
-use model::analysis::grid::{Extent, extents, is_passed};
-use model::analysis::host::Hosts;
-use model::analysis::launches::{ArgumentSource, passed};
 use model::analysis::tuning::Tuner;
 use model::analysis::types::KernelAnalysis;
 use model::analysis::types::access::{AccessKind, Mask, MemoryAccess};
 use model::analysis::types::index::{Atom, Index, Poly};
 use model::analysis::types::shape::Dim;
+use model::host::HostNumber;
 use model::kernel::Kernel;
-use model::kernel::ast::{Expr, ExprKind};
+use model::kernel::ast::ExprKind;
 use model::syntax::Span;
 
+use super::known_launch::configured;
 use super::memory_accesses::{call_at, global, guard, index, is_certain, kernels, lanes_in, upper_bound};
 use super::truncated_row::{compares, is_size_of_tensor};
 use super::{Declaration, Diagnostic, Findings, Rule, RuleContext, Severity};
@@ -141,21 +140,16 @@ impl<'c, 'a> Tuned<'c, 'a> {
 
     /// Whether some launch passes the size of a tensor for a run-time parameter, and the host checks nothing.
     fn is_any_size(&self, size: &str) -> bool {
-        let module = self.context.module;
-        let mut hosts = Hosts::new(module);
         let is_run_time = self.kernel.param(size).is_some_and(|param| !param.constexpr);
         is_run_time
-            && module.launches_of(&self.kernel.name).any(|launch| {
-                let ArgumentSource::Argument(value) = passed(launch, self.kernel, size) else { return false };
-                let host = launch.host.and_then(|host| module.hosts.get(host));
-                host.is_some_and(|host| !compares(host)) && is_size_of_tensor(&hosts.around(launch), value)
+            && self.context.launches_of(self.kernel).any(|known| {
+                let host = known.launch.host.and_then(|host| known.module.hosts.get(host));
+                host.is_some_and(|host| !compares(host)) && is_size_of_tensor(&known, size)
             })
     }
 
     /// The finding for a store by fewer programs than there are tiles in some configuration.
     fn by_the_grid(&self, access: &MemoryAccess) -> Option<Diagnostic> {
-        let module = self.context.module;
-        let mut hosts = Hosts::new(module);
         let index = index(access)?;
         let conditions = &guard(access)?.conditions;
         for lane in lanes_in(index) {
@@ -168,17 +162,15 @@ impl<'c, 'a> Tuned<'c, 'a> {
                     right.as_param().filter(|_| *left == whole)
                 });
                 let Some(size) = size else { continue };
-                for launch in module.launches_of(&self.kernel.name).filter(|launch| !launch.has_error) {
-                    let names = hosts.around(launch);
-                    let Some(extents) = extents(&names, launch) else { continue };
-                    let Some(Extent::Tiles { size: covered, block: by }) = extents.get(usize::from(axis)) else {
-                        continue;
-                    };
-                    let Some((other, config)) = meta(by).and_then(|other| Some((other, self.fewer(name, other)?)))
+                for known in self.context.launches_of(self.kernel) {
+                    let programs = known.passed.grid.as_ref().and_then(|grid| grid.get(usize::from(axis)));
+                    let Some((covered, by)) = programs.and_then(HostNumber::tiles) else { continue };
+                    let Some((other, config)) =
+                        configured(by).and_then(|other| Some((other, self.fewer(name, other)?)))
                     else {
                         continue;
                     };
-                    if !is_passed(&names, launch, self.kernel, size, covered) {
+                    if !known.number(size).is(covered) {
                         continue;
                     }
                     let message = format!(
@@ -188,7 +180,7 @@ impl<'c, 'a> Tuned<'c, 'a> {
                     );
                     return Some(
                         Diagnostic::new(&RULE.declaration, access.span, message)
-                            .with_related(by.span, "the grid counts these")
+                            .with_related(known.launch.grid.span, "the grid counts these")
                             .with_related(self.place, "the configurations"),
                     );
                 }
@@ -201,15 +193,6 @@ impl<'c, 'a> Tuned<'c, 'a> {
     fn fewer(&self, name: &str, other: &str) -> Option<(i128, i128)> {
         let both = self.configs.iter().map(|config| Some((*config.get(name)?, *config.get(other)?)));
         both.collect::<Option<Vec<_>>>()?.into_iter().find(|(taken, counted)| taken < counted)
-    }
-}
-
-/// `BLOCK` of `meta["BLOCK"]`.
-fn meta(expr: &Expr) -> Option<&str> {
-    let ExprKind::Subscript { value, index } = &expr.kind else { return None };
-    match (value.as_name(), index.as_slice()) {
-        (Some(_), [Expr { kind: ExprKind::Str(key), .. }]) => Some(key),
-        _ => None,
     }
 }
 

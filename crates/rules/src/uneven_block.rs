@@ -6,7 +6,7 @@ use model::analysis::types::shape::Dim;
 use model::host::{HostNumber, HostOperator};
 use model::syntax::Span;
 
-use super::context::KnownLaunch;
+use super::known_launch::AnalysedLaunch;
 use super::{Declaration, Diagnostic, Findings, Rule, RuleContext, Severity};
 
 pub(super) static RULE: Rule = Rule {
@@ -133,7 +133,12 @@ fn is_of(size: &Dim, param: &str) -> bool {
 }
 
 /// The same for a quotient of two sizes.
-fn quotient(known: &KnownLaunch<'_, '_>, number: &HostNumber, one: &str, other: &str) -> Option<(String, i128, i128)> {
+fn quotient(
+    known: &AnalysedLaunch<'_, '_>,
+    number: &HostNumber,
+    one: &str,
+    other: &str,
+) -> Option<(String, i128, i128)> {
     let HostNumber::Operation(operation) = number else { return None };
     let is_open = |source: &str| source.contains('.') && !known.run.is_checked(source);
     if operation.op != HostOperator::Python("//") || !is_open(one) || !is_open(other) {
@@ -152,7 +157,7 @@ fn shown(source: &str) -> String {
 }
 
 /// A size from outside for which a number of the host is positive and no power of two.
-fn example(known: &KnownLaunch<'_, '_>, number: &HostNumber) -> Option<(String, i128, i128)> {
+fn example(known: &AnalysedLaunch<'_, '_>, number: &HostNumber) -> Option<(String, i128, i128)> {
     // A size that is passed on as it is may be promised to be a power of two, and so may one that is only bounded.
     let HostNumber::Operation(operation) = number else { return None };
     let is_bounded = matches!(operation.op, HostOperator::Min | HostOperator::Max);

@@ -1,17 +1,15 @@
 //! M013: an access without a mask along a lane that other accesses of the kernel mask.
 
-use model::analysis::grid::is_passed;
-use model::analysis::host::Hosts;
-use model::analysis::launches::{ArgumentSource, passed, promises_full_tiles, promises_full_tiles_of};
+use model::analysis::launches::{promises_full_tiles, promises_full_tiles_of};
 use model::analysis::tuning::is_always;
 use model::analysis::types::KernelAnalysis;
 use model::analysis::types::access::{Mask, MemoryAccess};
 use model::analysis::types::index::{Atom, IndexComparison, Poly};
-use model::host::HostNumber;
+use model::host::{HostNumber, HostOperator};
 use model::kernel::Kernel;
 use model::syntax::Span;
 
-use super::context::KnownLaunch;
+use super::known_launch::AnalysedLaunch;
 use super::memory_accesses::{
     covers, global, guard, index, is_certain, lanes_in, lanes_of, report, tiled_by, upper_bound, verb,
 };
@@ -309,7 +307,7 @@ fn holds(offset: &Poly, number: &Poly, lane: u32) -> bool {
 }
 
 /// Whether the tensor behind a pointer has the given size along the axis with the given stride.
-fn has_size(known: &KnownLaunch<'_, '_>, base: &str, stride: &Poly, size: &HostNumber) -> bool {
+fn has_size(known: &AnalysedLaunch<'_, '_>, base: &str, stride: &Poly, size: &HostNumber) -> bool {
     let Some(tensor) = known.tensor(base) else { return false };
     let passed = match (stride.as_param(), stride.as_number()) {
         (Some(name), _) => known.number(name),
@@ -359,16 +357,10 @@ fn look(
 
 /// The span where a launch passes `triton.next_power_of_2` of the parameter `size` for the parameter `block`.
 fn rounds_up(context: &RuleContext<'_>, kernel: &Kernel, size: &str, block: &str) -> Option<Span> {
-    let mut hosts = Hosts::new(context.module);
-    context.module.launches_of(&kernel.name).find_map(|launch| {
-        let names = hosts.around(launch);
-        let ArgumentSource::Argument(value) = passed(launch, kernel, block) else { return None };
-        let value = names.resolve(value);
-        let call = value.as_call()?;
-        let path = context.module.imports.resolve(&call.func)?.path;
-        let [argument] = call.args.as_slice() else { return None };
-        let of_size = is_passed(&names, launch, kernel, size, &argument.value);
-        (path == "triton.next_power_of_2" && of_size).then_some(value.span)
+    context.launches_of(kernel).find_map(|known| {
+        let HostNumber::Operation(rounded) = known.number(block) else { return None };
+        let is_of_size = rounded.op == HostOperator::NextPowerOfTwo && rounded.left.is(&known.number(size));
+        is_of_size.then(|| known.argument(block))?.map(|argument| argument.span)
     })
 }
 

@@ -1,7 +1,5 @@
 //! M028: a tile without any mask, in a grid that rounds up.
 
-use model::analysis::grid::{Extent, extents};
-use model::analysis::host::Hosts;
 use model::analysis::launches::promises_full_tiles;
 use model::analysis::types::KernelAnalysis;
 use model::analysis::types::access::{Mask, MemoryAccess};
@@ -9,7 +7,7 @@ use model::analysis::types::index::Poly;
 use model::kernel::Kernel;
 use model::syntax::Span;
 
-use super::memory_accesses::{has_block, index, is_certain, lanes_in, lanes_of, report, tiled_by, verb};
+use super::memory_accesses::{index, is_certain, lanes_in, lanes_of, report, tiled_by, verb};
 use super::{Declaration, Diagnostic, Findings, Rule, RuleContext, Severity};
 
 pub(super) static RULE: Rule = Rule {
@@ -144,17 +142,13 @@ fn is_masked(facts: &KernelAnalysis, lane: u32) -> bool {
 
 /// The grid of a launch, where all launches of the kernel start `triton.cdiv(size, block)` programs along `axis`.
 pub(super) fn rounds_up(context: &RuleContext<'_>, kernel: &Kernel, axis: u8, block: &Poly) -> Option<Span> {
-    let mut hosts = Hosts::new(context.module);
     let mut first = None;
-    for launch in context.module.launches_of(&kernel.name) {
-        let names = hosts.around(launch);
-        let extents = extents(&names, launch)?;
-        let Extent::Tiles { size, block: by } = extents.get(usize::from(axis))? else { return None };
-        let fits = names.integer(size).zip(names.integer(by)).is_some_and(|(size, by)| by > 0 && size % by == 0);
-        if fits || !has_block(&names, launch, kernel, block, by) {
+    for known in context.launches_of(kernel) {
+        let (_, by) = known.passed.grid.as_ref()?.get(usize::from(axis))?.tiles()?;
+        if !known.is_block(block, by) {
             return None;
         }
-        first = first.or(Some(launch.grid.span));
+        first = first.or(Some(known.launch.grid.span));
     }
     first
 }

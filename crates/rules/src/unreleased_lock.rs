@@ -1,7 +1,5 @@
 //! M016: a lock that is acquired and never released.
 
-use model::analysis::grid::{Extent, extents};
-use model::analysis::host::Hosts;
 use model::kernel::Kernel;
 use model::kernel::ast::{Call, Expr, ExprKind, StmtKind, walk_expressions, walk_statements};
 use model::syntax::Span;
@@ -168,19 +166,11 @@ fn names_in(expr: &Expr) -> Vec<&str> {
 
 /// Whether each launch starts several programs, except for small sizes.
 fn starts_several(context: &RuleContext<'_>, kernel: &Kernel) -> bool {
-    let mut hosts = Hosts::new(context.module);
-    let mut launches = context.module.launches_of(&kernel.name).peekable();
-    context.module.kernel(&kernel.name).is_some()
-        && launches.peek().is_some()
-        && launches.all(|launch| {
-            let names = hosts.around(launch);
-            extents(&names, launch).is_some_and(|extents| {
-                extents.iter().any(|extent| match extent {
-                    Extent::Number(programs) => *programs > 1,
-                    Extent::Tiles { .. } => true,
-                    Extent::Other(_) => false,
-                })
-            })
+    let mut launches = context.launches_of(kernel).peekable();
+    launches.peek().is_some()
+        && launches.all(|known| {
+            let grid = known.passed.grid.as_deref().unwrap_or_default();
+            grid.iter().any(|programs| programs.tiles().is_some() || programs.known().is_some_and(|count| count > 1))
         })
 }
 

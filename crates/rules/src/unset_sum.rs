@@ -4,7 +4,7 @@ use model::analysis::types::access::{AccessKind, MemoryAccess};
 use model::host::TensorOrigin;
 use model::syntax::Span;
 
-use super::context::KnownLaunch;
+use super::known_launch::AnalysedLaunch;
 use super::memory_accesses::index;
 use super::{Declaration, Diagnostic, Findings, Rule, RuleContext, Severity};
 
@@ -107,7 +107,7 @@ fn check(context: &RuleContext<'_>, findings: &mut Findings<'_>) {
 }
 
 /// Whether the tuner may set the tensor before each launch.
-fn is_prepared(context: &RuleContext<'_>, known: &KnownLaunch<'_, '_>) -> bool {
+fn is_prepared(context: &RuleContext<'_>, known: &AnalysedLaunch<'_, '_>) -> bool {
     known.kernel.decorators.iter().any(|decorator| {
         let text = context.source.slice(decorator.expr.span);
         ["reset_to_zero", "restore_value", "hook"].iter().any(|word| text.contains(word))
@@ -115,7 +115,7 @@ fn is_prepared(context: &RuleContext<'_>, known: &KnownLaunch<'_, '_>) -> bool {
 }
 
 /// An access that needs values, where the kernel certainly stores none.
-fn first_use<'c>(context: &RuleContext<'_>, known: &KnownLaunch<'c, '_>, param: &str) -> Option<&'c MemoryAccess> {
+fn first_use<'c>(context: &RuleContext<'_>, known: &AnalysedLaunch<'c, '_>, param: &str) -> Option<&'c MemoryAccess> {
     let accesses = &known.facts.accesses;
     // An access whose base is not followed may store to this tensor, and so may a function that gets it.
     let is_followed = accesses.iter().all(|access| index(access).is_some_and(|index| index.base.is_some()));
@@ -134,7 +134,7 @@ fn first_use<'c>(context: &RuleContext<'_>, known: &KnownLaunch<'c, '_>, param: 
 }
 
 /// Whether the kernel uses the parameter anywhere except in sums that are addresses.
-fn is_handed_on(context: &RuleContext<'_>, known: &KnownLaunch<'_, '_>, param: &str) -> bool {
+fn is_handed_on(context: &RuleContext<'_>, known: &AnalysedLaunch<'_, '_>, param: &str) -> bool {
     let mut handed = false;
     model::kernel::ast::walk_expressions(&known.kernel.body, &mut |expr| {
         if let Some(call) = expr.as_call()
@@ -148,7 +148,7 @@ fn is_handed_on(context: &RuleContext<'_>, known: &KnownLaunch<'_, '_>, param: &
 
 fn report(
     context: &RuleContext<'_>,
-    known: &KnownLaunch<'_, '_>,
+    known: &AnalysedLaunch<'_, '_>,
     tensor: &str,
     made: Span,
     access: &MemoryAccess,

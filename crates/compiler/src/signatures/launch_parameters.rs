@@ -3,10 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use model::analysis::constants::integer;
-use model::analysis::host::{HostNames, Hosts, LocalBinding};
 use model::analysis::launches::{ArgumentSource, global, passed};
-use model::analysis::tensors::HostSizes;
-use model::analysis::types::dtype::Dtype;
 use model::host::{Callers, HostLaunch, HostNumber, HostRun, HostValue};
 use model::kernel::ast::{Call, Expr, ExprKind};
 use model::kernel::{Config, Launch, Module, Param};
@@ -36,37 +33,25 @@ pub(super) struct LaunchGivens {
 /// and those that only others make.
 pub(super) fn sites(module: &Module, launch: &Launching<'_>, text: &str) -> Vec<LaunchGivens> {
     let kernel = launch.kernel;
-    let mut hosts = Hosts::new(module);
     let mut sites: Vec<LaunchGivens> = Vec::new();
     let is_of_kernel = |call: &Launch| call.kernel.as_ref() == Some(&kernel.name) && !call.has_error;
     if !module.launches.iter().any(is_of_kernel) {
         return sites;
     }
-    let runs = HostRun::of_callers(module, text, &Callers::of(module, &Source::parse(text)));
+    let source = Source::parse(text);
+    let (called, alone) =
+        (HostRun::of_callers(module, text, &Callers::of(module, &source)), HostRun::all(module, &source));
     for (at, call) in module.launches.iter().enumerate().filter(|(_, call)| is_of_kernel(call)) {
-        let names = hosts.around(call);
-        let host = Host { module, names: &names, launch };
-        let mut site = LaunchGivens::default();
-        for param in &kernel.params {
-            match passed(call, kernel, &param.name) {
-                ArgumentSource::Argument(value) => host.look(param, value, &mut site),
-                // A configuration or heuristic may give anything else.
-                ArgumentSource::Omitted if !param.constexpr => {
-                    if let Some(given) =
-                        param.default.as_ref().and_then(|default| of_default(module, launch, param, default))
-                    {
-                        site.givens.insert(param.name.clone(), given);
-                    }
-                }
-                ArgumentSource::Omitted | ArgumentSource::Unknown => {}
-            }
-        }
-        let mut found: Vec<LaunchGivens> = Vec::new();
-        for run in &runs {
-            found.extend(run.launches_at(at).map(|made| seen_in_run(module, launch, run, made, site.clone())));
+        let defaults = defaults(module, launch, call);
+        let of = |run: &HostRun| -> Vec<LaunchGivens> {
+            run.launches_at(at).map(|made| seen_in_run(module, launch, run, made, defaults.clone())).collect()
+        };
+        let mut found: Vec<LaunchGivens> = called.iter().flat_map(of).collect();
+        if found.is_empty() {
+            found = alone.iter().flat_map(|run| of(run)).collect();
         }
         if found.is_empty() {
-            found.push(site);
+            found.push(defaults);
         }
         for site in found {
             if sites.iter().all(|known| known.givens != site.givens) {
@@ -75,6 +60,21 @@ pub(super) fn sites(module: &Module, launch: &Launching<'_>, text: &str) -> Vec<
         }
     }
     sites
+}
+
+/// The parameters that a launch leaves out, with their defaults.
+fn defaults(module: &Module, launch: &Launching<'_>, call: &Launch) -> LaunchGivens {
+    let mut site = LaunchGivens::default();
+    // A configuration or heuristic may give a compile-time parameter anything else.
+    for param in launch.kernel.params.iter().filter(|param| !param.constexpr) {
+        if passed(call, launch.kernel, &param.name) == ArgumentSource::Omitted
+            && let Some(default) = &param.default
+            && let Some(given) = of_default(module, launch, param, default)
+        {
+            site.givens.insert(param.name.clone(), given);
+        }
+    }
+    site
 }
 
 /// What is known of a launch, with the facts of a run of its caller.
@@ -91,6 +91,8 @@ fn seen_in_run(
             site.givens.insert(param.name.clone(), given);
         } else if value.tensor().is_some() {
             site.tensors.insert(param.name.clone());
+        } else if matches!(value, HostValue::Bool(_)) {
+            site.flags.insert(param.name.clone());
         }
     }
     site
@@ -100,7 +102,11 @@ fn seen_in_run(
 fn of_value(launch: &Launching<'_>, param: &Param, run: &HostRun, value: &HostValue) -> Option<Given> {
     if let HostValue::Number(number) = value {
         // Of several calls, the first counts.
-        return launch.integer(param, number.choices().iter().find_map(HostNumber::known)?, None);
+        if let Some(number) = number.choices().iter().find_map(HostNumber::known) {
+            return launch.integer(param, number, None);
+        }
+        return (!param.constexpr)
+            .then(|| Given::Type(super::annotated(param).unwrap_or_else(|| "i32".to_owned()), false));
     }
     if param.constexpr || *value == HostValue::None {
         return constant(value).map(Given::Constant);
@@ -259,166 +265,4 @@ pub(super) fn of_top_level(module: &Module, expr: &Expr, values: &HashMap<String
         _ => integer(global(module, name)?, &|_| None),
     };
     Constant::of_expr(expr).or_else(|| Constant::integer(integer(expr, &named)?))
-}
-
-/// Whether the value of an expression is a tensor.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Tensor {
-    /// The value may be something other than a tensor.
-    Unknown,
-    /// A tensor with this element type, if known.
-    Of(Option<Dtype>),
-}
-
-struct Host<'n, 'a> {
-    module: &'a Module,
-    names: &'n HostNames<'a>,
-    launch: &'n Launching<'n>,
-}
-
-impl<'a> Host<'_, 'a> {
-    /// Records the argument of a parameter.
-    fn look(&self, param: &Param, value: &'a Expr, site: &mut LaunchGivens) {
-        let name = || param.name.clone();
-        if let Some(given) = self.given(param, value) {
-            site.givens.insert(name(), given);
-            return;
-        }
-        if self.is_truth(value, 0) {
-            site.flags.insert(name());
-        } else if self.tensor(value, 0) != Tensor::Unknown {
-            site.tensors.insert(name());
-        }
-    }
-
-    fn given(&self, param: &Param, value: &'a Expr) -> Option<Given> {
-        let resolved = self.names.resolve(value);
-        let constant = Constant::of_expr(resolved);
-        match constant {
-            Some(Constant::Int(_)) | None => {}
-            Some(Constant::Bool(_)) if !param.constexpr => return Some(Given::Type("i1".to_owned(), false)),
-            Some(Constant::Float(_)) if !param.constexpr => return Some(Given::Type("fp32".to_owned(), false)),
-            Some(Constant::Dtype(_) | Constant::Str(_) | Constant::Dict(_)) if !param.constexpr => return None,
-            Some(value) => return Some(Given::Constant(value)),
-        }
-        if let Some(value) = HostSizes::new(self.module, self.names).integer(value, &|_| None) {
-            return self.launch.integer(param, value, None);
-        }
-        if param.constexpr {
-            return None;
-        }
-        if let Tensor::Of(Some(number)) = self.tensor(value, 0) {
-            return Some(self.launch.pointer(param, number.signature()));
-        }
-        let kind = self.number(value, 0)?;
-        Some(Given::Type(super::annotated(param).unwrap_or_else(|| kind.to_owned()), false))
-    }
-
-    fn is_truth(&self, value: &'a Expr, depth: usize) -> bool {
-        match &self.names.resolve(value).kind {
-            ExprKind::Compare { .. } => true,
-            ExprKind::Unary { op, .. } => op == "not",
-            ExprKind::BoolOp { left, right, .. } if depth < DEEP => {
-                self.is_truth(left, depth + 1) || self.is_truth(right, depth + 1)
-            }
-            _ => false,
-        }
-    }
-
-    /// The type of a run-time number whose value is unknown.
-    fn number(&self, value: &'a Expr, depth: usize) -> Option<&'static str> {
-        if depth > DEEP {
-            return None;
-        }
-        if let Some(LocalBinding::Item(of, _)) = value.as_name().and_then(|name| self.names.binding(name))
-            && is_sizes(self.names.resolve(of))
-        {
-            return Some("i32");
-        }
-        let value = self.names.resolve(value);
-        match &value.kind {
-            ExprKind::Int(_) => Some("i32"),
-            ExprKind::Float(_) => Some("fp32"),
-            ExprKind::Subscript { value, .. } => is_sizes(self.names.resolve(value)).then_some("i32"),
-            ExprKind::Unary { op, operand } if op == "-" => self.number(operand, depth + 1),
-            ExprKind::Binary { op, left, right } => match (op.as_str(), self.number(left, depth + 1)) {
-                ("/", _) => Some("fp32"),
-                ("**", _) => match Constant::of_expr(right) {
-                    Some(Constant::Float(_)) => Some("fp32"),
-                    _ => None,
-                },
-                ("+" | "-" | "*" | "//" | "%", Some(left)) => (self.number(right, depth + 1)? == left).then_some(left),
-                _ => None,
-            },
-            ExprKind::Call(call) => match (&call.func.kind, call.func.dotted()?.last()?) {
-                (ExprKind::Name(_), &"len") => Some("i32"),
-                (ExprKind::Name(_), &"float") => Some("fp32"),
-                (ExprKind::Name(_), &"int") => Some("i32"),
-                (ExprKind::Attribute { .. }, &("numel" | "dim")) if call.args.is_empty() => Some("i32"),
-                (ExprKind::Attribute { .. }, &("size" | "stride")) if call.args.len() == 1 => Some("i32"),
-                (ExprKind::Attribute { value, .. }, &"sqrt") if value.as_name() == Some("math") => Some("fp32"),
-                _ => None,
-            },
-            _ => None,
-        }
-    }
-
-    fn tensor(&self, value: &'a Expr, depth: usize) -> Tensor {
-        let value = self.names.resolve(value);
-        let Some(call) = value.as_call().filter(|_| depth <= DEEP) else { return Tensor::Unknown };
-        let ExprKind::Attribute { value: receiver, name, .. } = &call.func.kind else { return Tensor::Unknown };
-        let of = |value: &'a Expr| self.tensor(value, depth + 1);
-        let known = |value: &'a Expr| match of(value) {
-            Tensor::Of(number) => number,
-            Tensor::Unknown => None,
-        };
-        let said = call.argument("dtype", None).map(|dtype| self.dtype(dtype));
-        if receiver.as_name() == Some("torch") {
-            return match name.as_str() {
-                "empty" | "zeros" | "ones" | "rand" | "randn" => Tensor::Of(said.unwrap_or(Some(Dtype::Fp32))),
-                "arange" | "randint" => Tensor::Of(said.unwrap_or(Some(Dtype::Int64))),
-                "full" | "tensor" => Tensor::Of(said.flatten()),
-                name if name.ends_with("_like") => {
-                    Tensor::Of(said.unwrap_or_else(|| call.args.first().and_then(|arg| known(&arg.value))))
-                }
-                _ => Tensor::Unknown,
-            };
-        }
-        let to = |number| Tensor::Of(Some(number));
-        match name.as_str() {
-            "contiguous" | "view" | "reshape" | "transpose" | "permute" | "unsqueeze" | "squeeze" | "clone" | "t"
-            | "flatten" | "detach" | "expand" => Tensor::Of(known(receiver)),
-            "new_empty" | "new_zeros" | "new_ones" | "new_full" => Tensor::Of(said.unwrap_or_else(|| known(receiver))),
-            "to" => {
-                let argument = call.args.iter().find_map(|arg| self.dtype(&arg.value));
-                Tensor::Of(argument)
-            }
-            "float" if call.args.is_empty() => to(Dtype::Fp32),
-            "half" if call.args.is_empty() => to(Dtype::Fp16),
-            "bfloat16" if call.args.is_empty() => to(Dtype::Bf16),
-            "int" if call.args.is_empty() => to(Dtype::Int32),
-            "long" if call.args.is_empty() => to(Dtype::Int64),
-            _ => Tensor::Unknown,
-        }
-    }
-
-    fn dtype(&self, expr: &'a Expr) -> Option<Dtype> {
-        match self.names.resolve(expr).dotted()?.as_slice() {
-            ["torch", name] => Dtype::of_torch(name),
-            _ => None,
-        }
-    }
-}
-
-/// Whether this is `x.shape`, `x.size()` or `x.stride()`.
-fn is_sizes(expr: &Expr) -> bool {
-    match &expr.kind {
-        ExprKind::Attribute { name, .. } => name == "shape",
-        ExprKind::Call(call) if call.args.is_empty() => {
-            matches!(&call.func.kind, ExprKind::Attribute { name, .. } if name == "size" || name == "stride")
-        }
-        ExprKind::Subscript { value, .. } => is_sizes(value),
-        ExprKind::Tuple(items) => items.iter().all(is_sizes),
-        _ => false,
-    }
 }

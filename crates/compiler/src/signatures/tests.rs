@@ -118,11 +118,11 @@ def k(x, y, z, bias, n, stride, step, scale, eps, B: tl.constexpr, ACT: tl.const
     tl.store(y + tl.load(x + n) + tl.load(z), 1)
     if bias is not None:
         tl.store(bias, 1)
-def host(a, b):
+def host(a, b, c):
     x = torch.empty((32, 64), dtype=torch.float16, device='cuda')
     y = torch.zeros_like(x, dtype=torch.int64)
-    k[(1,)](x, y, b.to(torch.uint8), None, x.numel(), a.stride(0), a.stride(1) * 2, a ** -0.5, 1e-6, B=128, ACT='silu', \
-USE=a is not None, N=x.shape[1])
+    k[(1,)](x, y, b.to(torch.uint8), None, x.numel(), a.stride(0), a.stride(1) * 2, c ** -0.5, 1e-6, B=128, ACT='silu', \
+USE=c is not None, N=x.shape[1])
 ",
     );
     let first = &all[0];

@@ -3,10 +3,9 @@
 use super::number::HostOperator;
 use super::tensor::axis;
 use super::value::HostValue;
-use super::{HostCall, HostLaunch, HostNumber, Runner, SettledTest, State};
-use crate::analysis::launches::{ArgumentSource, global, passed};
+use super::{HostCall, HostNumber, Runner, SettledTest, State};
+use crate::analysis::launches::global;
 use crate::analysis::types::dtype::Dtype;
-use crate::kernel::Launch;
 use crate::kernel::ast::{Call, Expr, ExprKind};
 
 /// Expressions that are nested deeper than this are not evaluated.
@@ -123,7 +122,11 @@ impl<'a> Runner<'a> {
     }
 
     fn name(&mut self, name: &'a str, state: &mut State<'a>) -> HostValue {
-        if let Some(value) = state.names.get(name) {
+        if let Some(value) = state.names.get_mut(name) {
+            if *value == HostValue::Unknown {
+                self.opaque += 1;
+                *value = HostValue::Opaque(format!("{name}@{}", self.opaque).into());
+            }
             return value.clone();
         }
         if self.host.qualname.contains("<locals>") {
@@ -293,6 +296,9 @@ impl<'a> Runner<'a> {
         if let Some(value) = self.number_called(call, state) {
             return value;
         }
+        if let Some(value) = self.descriptor(expr, call, state) {
+            return value;
+        }
         if let Some(value) = self.called_in_place(call, state) {
             return value;
         }
@@ -375,56 +381,6 @@ impl<'a> Runner<'a> {
             self.run.calls.push(HostCall { name: name.to_owned(), args, span: expr.span });
         }
         HostValue::Unknown
-    }
-
-    fn launch(&mut self, at: usize, state: &mut State<'a>) {
-        let module = self.module;
-        let launch = &module.launches[at];
-        let kernel = launch.kernel.as_deref().and_then(|name| module.kernel(name));
-        let mut args = Vec::with_capacity(launch.args.len());
-        for arg in &launch.args {
-            let value = match &arg.value.kind {
-                ExprKind::Starred(inner) => {
-                    self.value(inner, state);
-                    HostValue::Unknown
-                }
-                _ => self.value(&arg.value, state),
-            };
-            args.push(value);
-        }
-        // A parameter that a kernel dereferences is a tensor.
-        if let Some(kernel) = kernel {
-            for name in crate::analysis::types::access::pointers(self.module, kernel) {
-                if let ArgumentSource::Argument(expr) = passed(launch, kernel, name)
-                    && let Some(at) = launch.args.iter().position(|arg| arg.value.span == expr.span)
-                    && let Some(id) = self.as_tensor(&args[at].clone(), expr.as_name(), state)
-                {
-                    args[at] = HostValue::Tensor(id);
-                }
-            }
-        }
-        let grid = self.grid(launch, state);
-        let tensors: Vec<usize> = args.iter().filter_map(HostValue::tensor).collect();
-        let storages = tensors.iter().map(|id| self.run.tensors[*id].storage);
-        let unset = storages.clone().filter(|storage| !state.written.contains(storage)).collect();
-        state.written.extend(storages);
-        self.run.launches.push(HostLaunch { launch: at, args, grid, unset, is_repeated: self.loops > 0 });
-    }
-
-    fn grid(&mut self, launch: &'a Launch, state: &mut State<'a>) -> Option<Vec<HostNumber>> {
-        let value = match self.value(&launch.grid, state) {
-            HostValue::Lambda(at) => {
-                let (params, body) = self.lambdas[at];
-                let mut inner = state.clone();
-                for name in params {
-                    inner.names.insert(name, HostValue::Unknown);
-                }
-                self.value(body, &mut inner)
-            }
-            value => value,
-        };
-        let HostValue::Tuple(items) = value else { return None };
-        Some(items.iter().map(HostValue::number).collect())
     }
 }
 

@@ -19,6 +19,8 @@ pub enum HostNumber {
     Known(i128),
     /// A number that comes from outside: `n` for a parameter, `x.shape[0]` and `x.stride(0)` for a tensor that is one.
     Given(Arc<str>),
+    /// A number that is not followed, by the name that holds it and a number: `n@3`. It is the same wherever this is met.
+    Opaque(Arc<str>),
     /// An operation on other numbers.
     Operation(Arc<HostOperation>),
     /// One of several numbers, by the path that the function takes.
@@ -128,6 +130,35 @@ impl HostNumber {
         if all.contains(&Self::Unknown) || parts > MAX_PARTS { Self::Unknown } else { Self::Either(all.into()) }
     }
 
+    /// `size` and `block` of the number of blocks that cover a size: `cdiv(size, block)`,
+    /// `(size + block - 1) // block`.
+    #[must_use]
+    pub fn tiles(&self) -> Option<(&Self, &Self)> {
+        let Self::Operation(operation) = self else { return None };
+        let (left, block) = (&operation.left, &operation.right);
+        match operation.op {
+            HostOperator::CeilDiv => Some((left, block)),
+            HostOperator::Python("//") => Some((left.rounded_up(block)?, block)),
+            _ => None,
+        }
+    }
+
+    /// `size` of `size + block - 1`, however it is grouped.
+    fn rounded_up(&self, block: &Self) -> Option<&Self> {
+        use HostOperator::Python;
+        let Self::Operation(operation) = self else { return None };
+        let (left, right) = (&operation.left, &operation.right);
+        let is_rest = |number: &Self| Self::operation(Python("+"), number, &Self::Known(1)).is(block);
+        match (operation.op, left) {
+            (Python("-"), Self::Operation(sum)) if sum.op == Python("+") && right.known() == Some(1) => {
+                if sum.right.is(block) { Some(&sum.left) } else { sum.left.is(block).then_some(&sum.right) }
+            }
+            (Python("+"), _) if is_rest(right) => Some(left),
+            (Python("+"), _) if is_rest(left) => Some(right),
+            _ => None,
+        }
+    }
+
     /// The numbers of which this is one.
     #[must_use]
     pub fn choices(&self) -> &[Self] {
@@ -164,7 +195,7 @@ impl HostNumber {
     #[must_use]
     pub fn evaluate(&self, given: &dyn Fn(&str) -> Option<i128>) -> Option<i128> {
         match self {
-            Self::Unknown | Self::Either(_) => None,
+            Self::Unknown | Self::Opaque(_) | Self::Either(_) => None,
             Self::Known(number) => Some(*number),
             Self::Given(name) => given(name),
             Self::Operation(operation) => {
@@ -184,7 +215,7 @@ impl HostNumber {
 
     fn add_sources(&self, found: &mut Vec<Arc<str>>) -> bool {
         match self {
-            Self::Unknown => false,
+            Self::Unknown | Self::Opaque(_) => false,
             Self::Known(_) => true,
             Self::Given(name) => {
                 if !found.contains(name) {
@@ -201,7 +232,7 @@ impl HostNumber {
     #[must_use]
     pub fn poly(&self) -> Option<Poly> {
         match self {
-            Self::Unknown | Self::Either(_) => None,
+            Self::Unknown | Self::Opaque(_) | Self::Either(_) => None,
             Self::Known(number) => Some(Poly::number(*number)),
             Self::Given(name) => Some(Poly::atom(Atom::Param(name.clone()))),
             Self::Operation(operation) => {
@@ -232,6 +263,7 @@ impl fmt::Display for HostNumber {
             Self::Unknown => f.write_str("?"),
             Self::Known(number) => write!(f, "{number}"),
             Self::Given(name) => f.write_str(name),
+            Self::Opaque(name) => f.write_str(name.split('@').next().unwrap_or(name)),
             Self::Operation(operation) => {
                 let HostOperation { op, left, right, .. } = &**operation;
                 match op {

@@ -207,6 +207,7 @@ impl<'a> Runner<'a> {
                 };
                 let either = HostTensor {
                     name: a.name.clone().filter(|name| b.name.as_ref() == Some(name)),
+                    like: a.sizes_of().filter(|name| b.sizes_of() == Some(name)).cloned(),
                     origin,
                     made: a.made.filter(|made| b.made == Some(*made)),
                     storage,
@@ -400,7 +401,7 @@ impl<'a> Runner<'a> {
 /// Gives a tensor whose number of axes was not known one size for each.
 pub(super) fn with_rank(tensor: &mut HostTensor, rank: usize) {
     if tensor.shape.is_none()
-        && let Some(name) = tensor.name.clone()
+        && let Some(name) = tensor.sizes_of().cloned()
     {
         tensor.shape = Some((0..rank).map(|at| HostNumber::given(format!("{name}.shape[{at}]"))).collect());
     }

@@ -14,6 +14,8 @@ pub type TensorId = usize;
 pub struct HostTensor {
     /// How the file calls it, if a name refers to it. A name that is bound anew is followed by `@` and a number.
     pub name: Option<Arc<str>>,
+    /// The name of the tensor whose sizes it has, where they are not known: `x` for `torch.empty_like(x)`.
+    pub like: Option<Arc<str>>,
     /// Where it comes from.
     pub origin: TensorOrigin,
     /// Span of the expression that makes it.
@@ -77,10 +79,15 @@ impl HostTensor {
         name.split('@').next().unwrap_or(name)
     }
 
+    /// The name by which its sizes are called where they are not known.
+    pub(super) fn sizes_of(&self) -> Option<&Arc<str>> {
+        self.like.as_ref().or(self.name.as_ref())
+    }
+
     /// The size along an axis, which counts from the end when it is negative.
     #[must_use]
     pub fn size(&self, at: i128) -> HostNumber {
-        match (&self.shape, &self.name) {
+        match (&self.shape, self.sizes_of()) {
             (Some(shape), _) => axis(at, shape.len()).map_or(HostNumber::Unknown, |at| shape[at].clone()),
             (None, Some(name)) => HostNumber::given(format!("{name}.shape[{at}]")),
             (None, None) => HostNumber::Unknown,
@@ -90,7 +97,7 @@ impl HostTensor {
     /// The number of elements.
     #[must_use]
     pub fn count(&self) -> HostNumber {
-        match (&self.shape, &self.name) {
+        match (&self.shape, self.sizes_of()) {
             (Some(shape), _) => product(shape),
             (None, Some(name)) => HostNumber::given(format!("{name}.numel()")),
             (None, None) => HostNumber::Unknown,

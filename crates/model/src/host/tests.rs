@@ -101,7 +101,7 @@ fn branches_are_joined_and_loops_lose_what_they_change() {
             "a: ? [?] by [?]",
             "b: fp32 [?] by [?]",
             "c: ?",
-            "n: ?",
+            "n: total",
             "m: (((n + 31) // 32) * 32)",
             "BLOCK: 128 or 64",
             "grid: cdiv(n, 128 or 64)",
@@ -281,4 +281,79 @@ def main():
     let found = passed_by_callers(text);
     assert_eq!(found.len(), 4, "{found:?}");
     assert!(found[0].ends_with("n: 3 | m: 3") && found[3].ends_with("n: 6 | m: 6"), "{found:?}");
+}
+
+/// The size and block of the grid of the only launch in `def run…`.
+fn tiles_of(body: &str) -> Option<(String, String)> {
+    let text = format!("{HEAD}{body}");
+    let module = Module::build(&Source::parse(text.as_str()));
+    let run = HostRun::of(&module, &text, &module.hosts[0]);
+    let (size, block) = run.launches[0].grid.as_ref()?[0].tiles()?;
+    Some((size.to_string(), block.to_string()))
+}
+
+#[test]
+fn grids_of_tiles_are_recognized_however_they_are_written() {
+    for grid in ["triton.cdiv(n, B)", "(n + B - 1) // B", "(B + n - 1) // B", "(n + (B - 1)) // B"] {
+        let found = tiles_of(&format!("def run(x, y, z, n, B):\n    k[({grid},)](x, y, z, n, n, BLOCK=B)\n"));
+        assert_eq!(found, Some(("n".to_owned(), "B".to_owned())), "{grid}");
+    }
+    let with_number = "def run(x, y, z, n):\n    k[((n + 63) // 64,)](x, y, z, n, n, BLOCK=64)\n";
+    assert_eq!(tiles_of(with_number), Some(("n".to_owned(), "64".to_owned())));
+    for grid in ["n // B", "(n + B) // B", "(n + B - 1) // 64", "n"] {
+        let found = tiles_of(&format!("def run(x, y, z, n, B):\n    k[({grid},)](x, y, z, n, n, BLOCK=B)\n"));
+        assert_eq!(found, None, "{grid}");
+    }
+}
+
+#[test]
+fn what_is_not_followed_is_the_same_until_its_name_is_bound_anew() {
+    let same = "def run(x, y, z):\n    n = count(x)\n    k[(triton.cdiv(n, 64),)](x, y, z, n, n, BLOCK=64)\n";
+    let text = format!("{HEAD}{same}");
+    let module = Module::build(&Source::parse(text.as_str()));
+    let run = HostRun::of(&module, &text, &module.hosts[0]);
+    let passed = |run: &HostRun| run.launches[0].value(&module, &module.kernels[0], "n").map(HostValue::number);
+    let covered = |run: &HostRun| run.launches[0].grid.as_ref().unwrap()[0].tiles().unwrap().0.clone();
+    assert!(passed(&run).unwrap().is(&covered(&run)));
+    assert_eq!(passed(&run).unwrap().sources(), None, "nothing is known about it");
+    let text =
+        text.replace("    k[(triton.cdiv(n, 64),)]", "    grid = (triton.cdiv(n, 64),)\n    n = count(y)\n    k[grid]");
+    let module = Module::build(&Source::parse(text.as_str()));
+    let run = HostRun::of(&module, &text, &module.hosts[0]);
+    let passed = run.launches[0].value(&module, &module.kernels[0], "n").map(HostValue::number).unwrap();
+    assert!(!passed.is(&covered(&run)));
+}
+
+#[test]
+fn the_top_level_is_run_where_it_launches_kernels() {
+    let text = format!(
+        "{HEAD}x = torch.zeros(100, device='cuda')\nfor n in (1, 2):\n    k[(x.numel(),)](x, x, x, n, 5, BLOCK=64)\n"
+    );
+    let source = Source::parse(text.as_str());
+    let module = Module::build(&source);
+    let runs = HostRun::all(&module, &source);
+    let [run] = runs.as_slice() else { panic!("{} runs", runs.len()) };
+    let [launch] = run.launches.as_slice() else { panic!("{:?}", run.launches) };
+    assert!(launch.is_repeated);
+    assert_eq!(launch.grid, Some(vec![HostNumber::Known(100)]));
+    assert_eq!(show(run, launch.value(&module, &module.kernels[0], "a").unwrap(), launch), "fp32 [100] by [1]");
+}
+
+#[test]
+fn descriptors_of_the_host_are_followed() {
+    let text = format!(
+        "{HEAD}from triton.tools.tensor_descriptor import TensorDescriptor\n\ndef run(n):\n    x = torch.empty(n, 32, dtype=torch.float16)\n    \
+         a = TensorDescriptor(x, x.shape, x.stride(), [16, 32])\n    b = TensorDescriptor.from_tensor(x, (8, 8))\n    \
+         c = TensorDescriptor(x, [n, 32], [64, 1], [16, 16])\n    k[(1,)](a, b, c, n, n, BLOCK=64)\n"
+    );
+    let module = Module::build(&Source::parse(text.as_str()));
+    let run = HostRun::of(&module, &text, &module.hosts[0]);
+    let shown = |descriptor: &HostDescriptor| {
+        let strides: Vec<String> = descriptor.strides.iter().map(|(stride, _)| stride.to_string()).collect();
+        let block: Vec<String> = descriptor.block.iter().flatten().map(ToString::to_string).collect();
+        format!("{} by {}", block.join(" "), strides.join(" "))
+    };
+    let found: Vec<String> = run.descriptors.iter().map(shown).collect();
+    assert_eq!(found, ["16 32 by 32 1", "8 8 by 32 1", "16 16 by 64 1"]);
+    assert_eq!(run.launches[0].args[0], HostValue::Descriptor(0));
 }

@@ -218,7 +218,8 @@ impl<'a> Runner<'a> {
         // A copy of a tensor with gaps has none, or is not dense in the same order.
         let layout = if tensor.is_contiguous() { Layout::Contiguous } else { Layout::Unknown };
         let origin = if is_same { tensor.origin } else { TensorOrigin::Set };
-        let copy = HostTensor { name: None, dtype, storage, layout, origin, made: Some(expr.span), ..tensor };
+        let like = tensor.sizes_of().cloned();
+        let copy = HostTensor { name: None, like, dtype, storage, layout, origin, made: Some(expr.span), ..tensor };
         HostValue::Tensor(self.add(copy))
     }
 
@@ -426,6 +427,9 @@ impl<'a> Runner<'a> {
         // The number of axes is that of the other tensor, whose name stands for its sizes.
         let shape = tensor.shape.clone();
         let made = self.made(shape, dtype, origin, expr);
+        if let HostValue::Tensor(made) = made {
+            self.run.tensors[made].like = tensor.sizes_of().cloned();
+        }
         let format = call.argument("memory_format", None);
         let is_contiguous = match format.map(|format| format.dotted()) {
             None => tensor.is_contiguous(),

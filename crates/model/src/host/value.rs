@@ -12,6 +12,8 @@ pub enum HostValue {
     /// Nothing is known about it.
     #[default]
     Unknown,
+    /// A value that is not followed, by the name that holds it and a number: `n@3`. It is the same wherever this is met.
+    Opaque(Arc<str>),
     /// A parameter of the function, by its name: its uses tell whether it is a number or a tensor.
     Given(Arc<str>),
     /// `None`
@@ -38,6 +40,8 @@ pub enum HostValue {
     Lambda(usize),
     /// The method of a tensor, not called.
     Method(TensorId),
+    /// A tensor descriptor, by its number in [`HostRun::descriptors`](super::HostRun::descriptors).
+    Descriptor(usize),
 }
 
 impl HostValue {
@@ -62,6 +66,7 @@ impl HostValue {
         match self {
             Self::Number(number) => number.clone(),
             Self::Given(name) => HostNumber::given(name.clone()),
+            Self::Opaque(name) => HostNumber::Opaque(name.clone()),
             Self::Bool(Some(value)) => HostNumber::Known(i128::from(*value)),
             _ => HostNumber::Unknown,
         }
@@ -75,7 +80,7 @@ impl HostValue {
             Self::Bool(value) => *value,
             Self::Number(number) => number.known().map(|number| number != 0),
             Self::Text(text) => Some(!text.is_empty()),
-            Self::Method(..) | Self::Lambda(..) | Self::Dtype(_) => Some(true),
+            Self::Method(..) | Self::Lambda(..) | Self::Dtype(_) | Self::Descriptor(_) => Some(true),
             Self::Tuple(items) => Some(!items.is_empty()),
             _ => None,
         }

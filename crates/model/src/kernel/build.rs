@@ -133,7 +133,26 @@ impl Module {
             params: Vec::new(),
             defaults: Vec::new(),
             body: field(guard, "consequence").map_or_else(Vec::new, |body| AstBuilder::new(source.text()).block(body)),
+            facts: FactCache::default(),
         })
+    }
+
+    /// The statements of the top level, as a function without parameters. Definitions only bind their names.
+    #[must_use]
+    pub fn top_level(source: &Source) -> HostFunction {
+        let lower = AstBuilder::new(source.text());
+        let whole = Span::new(0, source.text().len());
+        HostFunction {
+            qualname: "<module>".to_owned(),
+            name: "<module>".to_owned(),
+            name_span: whole,
+            span: whole,
+            line: 0,
+            params: Vec::new(),
+            defaults: Vec::new(),
+            body: source.roots().flat_map(|root| lower.block(root)).collect(),
+            facts: FactCache::default(),
+        }
     }
 
     /// Adds the kernels and launches of the next segment, whose top level was added already.
@@ -471,5 +490,6 @@ fn host(scope: &Scope<'_>, lower: AstBuilder<'_>) -> HostFunction {
         params: params.iter().map(|param| param.name.clone()).collect(),
         defaults: params.into_iter().filter_map(|param| Some((param.name, param.default?))).collect(),
         body: field(function, "body").map_or_else(Vec::new, |body| lower.block(body)),
+        facts: FactCache::default(),
     }
 }

@@ -8,8 +8,8 @@ use rustc_hash::{FxHashMap as HashMap, FxHashSet as HashSet};
 use super::{Module, Part};
 use crate::syntax::{Source, Span, from_first_statement};
 
-/// Words in comments and strings that affect kernels wherever they occur.
-const MARKS: [&str; 2] = ["warpsmith:", "TRITON_ALLOW"];
+/// Words in comments, strings and calls that affect kernels or host code wherever they occur.
+const MARKS: [&str; 3] = ["warpsmith:", "TRITON_ALLOW", "set_default_dtype"];
 
 /// The [`Words`] of a segment, computed at its first edit. They follow from the text, so they do not matter when models
 /// are compared.
@@ -181,6 +181,12 @@ impl<'a> Names<'a> {
         seen
     }
 
+    /// The host code in segment `at`, the kernels that it names, and what these use.
+    fn used_by_host(&self, at: usize, parts: &[Part]) -> HashSet<usize> {
+        let kernels = self.named[at].iter().flat_map(|name| &self.kernels[*name]).copied();
+        self.used(kernels.chain([at]).collect(), parts)
+    }
+
     /// Hash of the segments in `texts` and of the bindings of the names in them. A statement that binds such a name
     /// counts with its whole text, and so do the names in it.
     fn sum(&self, texts: HashSet<usize>, everywhere: u64) -> u64 {
@@ -211,7 +217,7 @@ impl<'a> Names<'a> {
 }
 
 impl Module {
-    /// Computes for each kernel of `source` the hash of what it depends on. Facts cached under another hash are
+    /// Computes for each kernel and each host function of `source` the hash of what it depends on. Facts cached under another hash are
     /// dropped.
     pub(super) fn set_surroundings(&mut self, source: &Source) {
         for at in 0..self.parts.len().min(source.segments().len()) {
@@ -227,8 +233,14 @@ impl Module {
             let sum = names.sum(names.used(names.callers(at), &self.parts), everywhere);
             sums.extend(std::iter::repeat_n(sum, part.kernels));
         }
+        let mut host_sums = Vec::with_capacity(self.hosts.len());
+        for (at, part) in self.parts.iter().enumerate().filter(|(_, part)| part.hosts > 0) {
+            let sum = names.sum(names.used_by_host(at, &self.parts), everywhere);
+            host_sums.extend(std::iter::repeat_n(sum, part.hosts));
+        }
         drop(names);
         self.kernels.iter_mut().zip(sums).for_each(|(kernel, sum)| kernel.facts.keep_in(sum));
+        self.hosts.iter_mut().zip(host_sums).for_each(|(host, sum)| host.facts.keep_in(sum));
     }
 
     /// Hash of what affects all kernels: imports, star imports and marked comments.

@@ -1,4 +1,4 @@
-//! Cached results of analyses of a kernel, which survive edits that do not affect them.
+//! Cached results of analyses of a kernel or a host function, which survive edits that do not affect them.
 
 use std::any::{Any, TypeId};
 use std::fmt;
@@ -6,19 +6,21 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::span_shift::ShiftSpans;
 
-/// A result of an analysis of one kernel.
+/// A result of an analysis of one kernel or host function.
 ///
-/// Its spans lie in the kernel and move with it. It refers to other items (a launch, a helper, a global) by name rather
+/// Its spans lie in the function and move with it. It refers to other items (a launch, a helper, a global) by name rather
 /// than by span, because those move independently.
 pub trait Fact: Any + ShiftSpans + Send + Sync {}
 
 impl<T: Any + ShiftSpans + Send + Sync> Fact for T {}
 
-/// The cache of one kernel: one entry for each type of fact and each key.
+/// The cache of one function: one entry for each type of fact and each key.
 ///
-/// An entry is valid as long as nothing changes that may affect it: the kernel; the kernels that it names and that name
+/// An entry of a kernel is valid as long as nothing changes that may affect it: the kernel; the kernels that it names and that name
 /// it, transitively; the host code that names one of those; the bindings of the names in all of these (with the
-/// top-level statements that bind them, and the names in those); and the imports of the file.
+/// top-level statements that bind them, and the names in those); and the imports of the file. An entry of a host
+/// function is valid as long as nothing of this changes: the function, the kernels that it names and what these use,
+/// the bindings of the names in all of these, and the imports of the file.
 #[derive(Default)]
 pub struct FactCache {
     /// Hash of everything that the entries depend on.

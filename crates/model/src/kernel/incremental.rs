@@ -139,6 +139,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
+    use crate::host::HostRun;
     use crate::kernel::{Kernel, RecordedLaunch};
     use crate::syntax::{Document, Encoding, Position};
 
@@ -252,5 +253,28 @@ mod tests {
         assert_eq!(after(&[3], "A = 2\n"), [false, true]);
         // Imports affect all kernels.
         assert_eq!(after(&[22], "from torch import *\n"), [false, false]);
+    }
+
+    #[test]
+    fn runs_of_host_code_are_kept_until_something_changes_that_they_depend_on() {
+        let text = "import triton\n\nB = 64\n\n\n@triton.jit\ndef a(x):\n    return x\n\n\n@triton.jit\ndef b(x):\n    return x\n\n\n\
+                    def run(x):\n    a[(B,)](x)\n\n\ndef other(x):\n    b[(1,)](x)\n";
+        // For each host function, whether its run is kept. Its launch must be found again.
+        let after = |line: u32, typed: &str| -> Vec<bool> {
+            let (mut document, (source, module)) = opened(text);
+            drop(HostRun::all(&module, &source));
+            let (source, module) = edited(&mut document, (source, module), &[line], typed);
+            let is_kept = module.hosts.iter().map(|host| host.facts.peek::<HostRun>(0).is_some()).collect();
+            for (run, launch) in HostRun::all(&module, &source).iter().zip(&module.launches) {
+                assert_eq!(run.launches[0].span, launch.span, "{typed}");
+            }
+            is_kept
+        };
+        assert_eq!(after(1, "# a comment\n"), [true, true]);
+        assert_eq!(after(7, "    x += 1\n"), [false, true]);
+        assert_eq!(after(12, "    x += 1\n"), [true, false]);
+        assert_eq!(after(16, "    x = x.half()\n"), [false, true]);
+        assert_eq!(after(3, "B = 32\n"), [false, true]);
+        assert_eq!(after(3, "import torch\ntorch.set_default_dtype(torch.half)\n"), [false, false]);
     }
 }

@@ -167,7 +167,7 @@ shift_fields! {
     Autotune { span, configs }
     Config { span, meta, options }
     Launch { target, grid, args, args_span, span }
-    HostFunction { name_span, span, defaults, body }
+    HostFunction { name_span, span, defaults, body, facts }
     Global { value, span }
     PlainFunction { name_span, span, result }
 }

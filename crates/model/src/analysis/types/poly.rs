@@ -128,6 +128,26 @@ impl Poly {
         Some(product)
     }
 
+    /// The quotient of two products, where it is exact: `n` for `m*n` and `m`.
+    #[must_use]
+    pub fn divided_by(&self, part: &Self) -> Option<Self> {
+        let factors = |poly: &Self| match (poly.terms.as_slice(), poly.constant) {
+            ([(atoms, factor)], 0) => Some((atoms.clone(), *factor)),
+            ([], constant) => Some((Vec::new(), constant)),
+            _ => None,
+        };
+        let ((mut rest, whole), (atoms, part)) = (factors(self)?, factors(part)?);
+        for atom in &atoms {
+            let at = rest.iter().position(|other| other == atom)?;
+            rest.remove(at);
+        }
+        if part <= 0 || whole <= 0 || whole % part != 0 {
+            return None;
+        }
+        let number = Self::number(whole / part);
+        rest.into_iter().try_fold(number, |product, atom| product.times(&Self::atom(atom)))
+    }
+
     /// Whether the atom occurs in the polynomial.
     #[must_use]
     pub fn has(&self, atom: &Atom) -> bool {
@@ -259,6 +279,17 @@ mod tests {
 
     fn param(name: &str) -> Poly {
         Poly::atom(Atom::Param(name.into()))
+    }
+
+    #[test]
+    fn exact_quotients_of_products_are_found() {
+        let (m, n) = (param("m"), param("n"));
+        let both = m.times(&n).unwrap();
+        assert_eq!(both.divided_by(&m), Some(n.clone()));
+        let six = both.times(&Poly::number(6)).unwrap();
+        assert_eq!(six.divided_by(&n.times(&Poly::number(2)).unwrap()), m.times(&Poly::number(3)));
+        assert_eq!(m.divided_by(&both), None);
+        assert_eq!(m.plus(&n, 1).unwrap().divided_by(&m), None);
     }
 
     #[test]

@@ -51,7 +51,7 @@ fn elements<'a>(module: &'a Module, text: &'a str, kernel: &'a Kernel) -> HashMa
     for host in hosts {
         // Launches at the top level are not followed.
         let Some(host) = host.and_then(|host| module.hosts.get(host)) else { return HashMap::default() };
-        let run = HostRun::of(module, text, host);
+        let run = HostRun::cached(module, text, host);
         let is_own = |at: usize| module.launches[at].kernel.as_deref() == Some(&*kernel.name);
         for launch in run.launches.iter().filter(|launch| is_own(launch.launch)) {
             for param in &kernel.params {
