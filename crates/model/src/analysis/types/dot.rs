@@ -140,6 +140,8 @@ fn too_small(engine: &Engine<'_>, sizes: [&Dim; 3], numbers: Option<(Dtype, Dtyp
         (Some(32), Some(true)) => 8,
         (Some(32), None) | (None, Some(true) | None) => 1,
         (Some(64), _) => 1,
+        // Triton converts it to half first.
+        (Some(8), _) if numbers.is_some_and(|(a, _)| a == Dtype::Fp8e4b15) => 1,
         (Some(8), _) if engine.since(3) == Some(true) => 32,
         (Some(8), _) if engine.since(2) == Some(false) && numbers.is_some_and(|(a, _)| a.is_int()) => 32,
         _ => 16,

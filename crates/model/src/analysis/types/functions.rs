@@ -118,7 +118,8 @@ const SINGLE: &[Dtype] = &[Dtype::Fp32];
 const TABLE: &[(&[&str], Transfer)] = &[
     (&["exp", "exp2", "log", "log2", "cos", "sin", "sqrt", "rsqrt", "erf", "floor", "ceil", "sigmoid"], T::Map(WIDE)),
     (&["sqrt_rn"], T::Map(SINGLE)),
-    (&["softmax"], T::Map(WIDE)),
+    // The maximum of a half type is single, and so is the difference from it.
+    (&["softmax"], T::Map(&[Dtype::Fp16, Dtype::Bf16, Dtype::Fp32, Dtype::Fp64])),
     (&["abs"], T::Map(&[])),
     (&["add", "sub", "mul", "maximum", "minimum"], T::Elementwise),
     (&["fdiv"], T::Quotient(&[])),

@@ -207,7 +207,9 @@ impl<'a> Engine<'a> {
                 format!("{value} is combined with an unsigned `{number}`; cast it"),
             );
         }
-        for constant in [&a.constant, &b.constant].into_iter().flatten() {
+        // Comparisons make a tensor of the constant first, which takes any number.
+        let is_comparison = matches!(op, "<" | "<=" | ">" | ">=" | "==" | "!=");
+        for constant in [&a.constant, &b.constant].into_iter().flatten().filter(|_| !is_comparison) {
             self.check_range(span, number, constant);
         }
         Some(number)
