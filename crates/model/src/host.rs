@@ -87,6 +87,8 @@ pub struct HostCall {
     pub name: String,
     /// The values of its positional arguments, each with its span.
     pub args: Vec<(HostValue, Span)>,
+    /// The values of its keyword arguments.
+    pub keywords: Vec<HostValue>,
     /// Span of the call.
     pub span: Span,
 }
@@ -157,6 +159,15 @@ impl HostRun {
     #[must_use]
     pub fn is_checked(&self, name: &str) -> bool {
         self.checked.contains(name)
+    }
+}
+
+impl HostCall {
+    /// Whether the call gets this number, which is not known, as an argument of its own.
+    #[must_use]
+    pub fn gets(&self, number: &HostNumber) -> bool {
+        let values = self.args.iter().map(|(value, _)| value).chain(&self.keywords);
+        number.known().is_none() && values.map(HostValue::number).any(|value| value.is(number))
     }
 }
 

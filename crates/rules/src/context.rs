@@ -9,7 +9,7 @@ use rustc_hash::FxHashMap;
 use model::analysis::dialect;
 use model::analysis::types::{self, AbstractValue, KernelAnalysis};
 use model::api::TritonTarget;
-use model::host::HostRun;
+use model::host::{Callers, HostRun};
 use model::kernel::ast::walk_expressions;
 use model::kernel::{Kernel, Module};
 use model::syntax::{Source, Span};
@@ -18,6 +18,18 @@ use super::known_launch::{AnalysedLaunch, KnownLaunch};
 
 /// The values of a kernel's expressions by span, joined over all iterations of loops and all calls.
 pub(super) type SpanValues = FxHashMap<Span, AbstractValue<'static>>;
+
+/// The launches of kernels of the file in some runs of its host code.
+fn known_launches<'c, 'a>(
+    module: &'a Module,
+    runs: impl Iterator<Item = &'c HostRun>,
+) -> impl Iterator<Item = KnownLaunch<'c, 'a>> {
+    runs.flat_map(|run| run.launches.iter().map(move |passed| (run, passed))).filter_map(|(run, passed)| {
+        let launch = module.launches.get(passed.launch).filter(|launch| !launch.has_error)?;
+        let kernel = module.kernel(launch.kernel.as_deref()?).filter(|kernel| !kernel.has_error)?;
+        Some(KnownLaunch { module, kernel, launch, run, passed })
+    })
+}
 
 /// The input of a rule: a file with its model, and the analyses of its kernels, which are computed on demand.
 #[derive(Clone, Debug)]
@@ -33,6 +45,7 @@ pub struct RuleContext<'a> {
     shallow: RefCell<FxHashMap<usize, bool>>,
     facts: OnceCell<Vec<Arc<KernelAnalysis>>>,
     runs: OnceCell<Vec<Arc<HostRun>>>,
+    called: OnceCell<Vec<HostRun>>,
     dead: OnceCell<Vec<Span>>,
     other_compiler: OnceCell<bool>,
     asked: Cell<ContextDependencies>,
@@ -53,8 +66,8 @@ impl<'a> RuleContext<'a> {
     pub fn new(source: &'a Source, module: &'a Module, target: TritonTarget) -> Self {
         let (facts, dead, other_compiler) = (OnceCell::new(), OnceCell::new(), OnceCell::new());
         let (values, shallow) = (RefCell::default(), RefCell::default());
-        let (asked, runs) = (Cell::default(), OnceCell::new());
-        Self { source, module, target, path: None, values, shallow, facts, runs, dead, other_compiler, asked }
+        let (asked, runs, called) = (Cell::default(), OnceCell::new(), OnceCell::new());
+        Self { source, module, target, path: None, values, shallow, facts, runs, called, dead, other_compiler, asked }
     }
 
     /// The certain values of the expressions in the kernel `module.kernels[index]`, by span. Computed on first use.
@@ -116,6 +129,16 @@ impl<'a> RuleContext<'a> {
         self.all_runs()
     }
 
+    /// The runs of the file's own callers (see [`HostRun::of_callers`]): what its tests and examples pass. Computed on
+    /// first use.
+    pub(super) fn called_runs(&self) -> &[HostRun] {
+        self.ask_everything();
+        self.called.get_or_init(|| {
+            let (module, source) = (self.module, self.source);
+            HostRun::of_callers(module, source.text(), &Callers::of(module, source))
+        })
+    }
+
     fn all_runs(&self) -> &[Arc<HostRun>] {
         self.runs.get_or_init(|| HostRun::all(self.module, self.source))
     }
@@ -124,7 +147,16 @@ impl<'a> RuleContext<'a> {
     /// Kernels with syntax errors are left out.
     pub(super) fn launches(&self) -> impl Iterator<Item = AnalysedLaunch<'_, 'a>> {
         self.ask_everything();
-        self.known_launches(|_| true).filter_map(|known| {
+        self.analysed(self.all_runs().iter().map(AsRef::as_ref))
+    }
+
+    /// The same for the launches that the file's own callers make, with what they pass.
+    pub(super) fn called_launches(&self) -> impl Iterator<Item = AnalysedLaunch<'_, 'a>> {
+        self.analysed(self.called_runs().iter())
+    }
+
+    fn analysed<'c>(&'c self, runs: impl Iterator<Item = &'c HostRun>) -> impl Iterator<Item = AnalysedLaunch<'c, 'a>> {
+        known_launches(self.module, runs).filter_map(|known| {
             let at = self.module.kernels.iter().position(|other| other.span == known.kernel.span)?;
             Some(AnalysedLaunch { known, facts: &self.facts()[at], at })
         })
@@ -136,21 +168,8 @@ impl<'a> RuleContext<'a> {
             // The run of the top level depends on all of its statements.
             self.ask_everything();
         }
-        self.known_launches(move |of| of.span == kernel.span)
-    }
-
-    fn known_launches(&self, is_wanted: impl Fn(&Kernel) -> bool) -> impl Iterator<Item = KnownLaunch<'_, 'a>> {
-        let module = self.module;
-        let of_run = move |run: &'_ HostRun, at: usize| {
-            let launch = module.launches.get(run.launches[at].launch).filter(|launch| !launch.has_error)?;
-            let kernel = module.kernel(launch.kernel.as_deref()?).filter(|kernel| !kernel.has_error)?;
-            is_wanted(kernel).then_some((launch, kernel))
-        };
-        let all = self.all_runs().iter().flat_map(|run| (0..run.launches.len()).map(move |at| (run, at)));
-        all.filter_map(move |(run, at)| {
-            let (launch, kernel) = of_run(run, at)?;
-            Some(KnownLaunch { module, kernel, launch, run, passed: &run.launches[at] })
-        })
+        let runs = self.all_runs().iter().map(AsRef::as_ref);
+        known_launches(self.module, runs).filter(move |known| known.kernel.span == kernel.span)
     }
 
     /// Whether Triton compiles nothing in this span, under the signatures that comments of the file give.

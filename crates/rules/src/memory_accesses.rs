@@ -72,6 +72,39 @@ pub(super) fn guard(access: &MemoryAccess) -> Option<&MaskGuard> {
     }
 }
 
+/// The conditions of a guard on the lanes of an index; `None` where it is not known how the lanes that they compare belong
+/// to those of the index.
+///
+/// A mask of its own `tl.arange` compares other lanes, each of which is the lane of the index along the same axis when it
+/// counts the same numbers.
+pub(super) fn conditions_on(facts: &KernelAnalysis, index: &Index, guard: &MaskGuard) -> Option<Vec<IndexComparison>> {
+    let mut found = Vec::with_capacity(guard.conditions.len());
+    for condition in &guard.conditions {
+        let mut lanes: Vec<(u32, u32)> = Vec::new();
+        for (axis, compared) in condition.axes.iter().enumerate() {
+            let own = index.axes.get(axis).map(Vec::as_slice).unwrap_or_default();
+            for lane in compared.iter().filter(|lane| !own.contains(lane) && !own.is_empty()) {
+                let range = |lane: &u32| facts.lanes.get(*lane as usize).map(|known| (known.start, known.size.clone()));
+                let same = own.iter().find(|other| range(other).is_some() && range(other) == range(lane))?;
+                lanes.push((*lane, *same));
+            }
+        }
+        if condition.axes.len() != index.axes.len() && !lanes_of([condition]).is_empty() {
+            return None;
+        }
+        let mut rename = |atom: &Atom| match atom {
+            Atom::Lane(lane) => {
+                let same = lanes.iter().find(|(from, _)| from == lane).map_or(*lane, |(_, to)| *to);
+                Atom::Lane(same)
+            }
+            other => other.clone(),
+        };
+        let (left, right) = (condition.left.renamed(&mut rename)?, condition.right.renamed(&mut rename)?);
+        found.push(IndexComparison { left, right, ..condition.clone() });
+    }
+    Some(found)
+}
+
 /// The value of a polynomial in program 0, in the first lanes and the first iteration of each loop.
 pub(super) fn at_first(facts: &KernelAnalysis, poly: &Poly) -> Option<i128> {
     fn first(facts: &KernelAnalysis, poly: &Poly, depth: u32) -> Option<i128> {

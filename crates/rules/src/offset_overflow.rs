@@ -11,7 +11,7 @@ use model::kernel::{Kernel, Launch, Param, RecordedLaunch};
 use model::syntax::Span;
 
 use super::known_launch::KnownLaunch;
-use super::memory_accesses::{index, is_certain, kernel_around, line};
+use super::memory_accesses::{conditions_on, guard, index, is_certain, kernel_around, line};
 use super::{Declaration, Diagnostic, Edit, Findings, Rule, RuleContext, Severity};
 
 pub(super) static RULE: Rule = Rule {
@@ -128,14 +128,15 @@ fn overflow<'f>(
     launched: &Launched,
     access: &'f MemoryAccess,
 ) -> Option<(&'f Narrow, AtomAssignment, i128)> {
+    let index = index(access)?;
     let conditions = match &access.mask {
-        Mask::None => &[][..],
+        Mask::None => Vec::new(),
         Mask::Unknown => return None,
-        Mask::Tile(tile) => &tile.about.guard().filter(|guard| !guard.is_partial)?.conditions,
+        Mask::Tile(_) => conditions_on(facts, index, guard(access)?)?,
     };
-    let all = &index(access)?.narrow;
+    let all = &index.narrow;
     all.iter().find_map(|narrow| {
-        let example = largest(facts, launched, &narrow.poly, conditions, all)?;
+        let example = largest(facts, launched, &narrow.poly, &conditions, all)?;
         let value = example.value(launched, &narrow.poly)?;
         (value > LARGEST).then_some((narrow, example, value))
     })

@@ -13,7 +13,7 @@ use model::kernel::ast::{ExprKind, walk_expressions};
 use model::syntax::Span;
 
 use super::known_launch::AnalysedLaunch;
-use super::memory_accesses::{global, guard, index, is_certain, lanes_in, tiled_by, upper_bound, verb};
+use super::memory_accesses::{conditions_on, global, guard, index, is_certain, lanes_in, tiled_by, upper_bound, verb};
 use super::offset_overflow::launched;
 use super::{Declaration, Diagnostic, Findings, Rule, RuleContext, Severity};
 
@@ -37,7 +37,10 @@ const MAX_LAUNCHES: usize = 32;
 fn check(context: &RuleContext<'_>, findings: &mut Findings<'_>) {
     let mut seen: Vec<Span> = Vec::new();
     let mut launches = FxHashMap::default();
-    for known in context.launches().filter(|known| !known.kernel.nested) {
+    if context.module.launches.is_empty() {
+        return;
+    }
+    for known in context.launches().chain(context.called_launches()).filter(|known| !known.kernel.nested) {
         let site = Site { context, known };
         let examined: &mut usize = launches.entry(known.at).or_default();
         // A cheap test that rules out most launches before the analysis.
@@ -173,11 +176,11 @@ impl<'c> Site<'c, '_> {
             let index = index(access)?;
             let (base, room, made) = rooms.iter().find(|(base, ..)| index.base.as_deref() == Some(*base))?;
             let conditions = match &access.mask {
-                Mask::None => &[][..],
+                Mask::None => Vec::new(),
                 Mask::Unknown => return None,
-                Mask::Tile(_) => &guard(access)?.conditions,
+                Mask::Tile(_) => conditions_on(&facts, index, guard(access)?)?,
             };
-            let example = largest(&facts, &launched, &index.poly, conditions, &index.narrow)?;
+            let example = largest(&facts, &launched, &index.poly, &conditions, &index.narrow)?;
             let reached = example.value(&launched, &index.poly).filter(|reached| reached >= room)?;
             let message = format!(
                 "this {} element {reached} of `{base}`, which has {room} in this launch: nothing keeps it before the end",
@@ -220,6 +223,44 @@ mod tests {
         }
         let looped = "rows_[(1,)](x, y, n, BLOCK=64)".replace("rows_", "rows");
         assert_eq!(found(&format!("n = 2 * count\ny = torch.empty(count)\n{looped}")), 1);
+    }
+
+    /// How many accesses are found when a test calls the host like this.
+    fn found_in_test(host: &str, test: &str) -> usize {
+        messages(&format!("{KERNELS}{host}\n\ndef test():\n    {}\n", test.replace('\n', "\n    ")), "M014").len()
+    }
+
+    #[test]
+    fn the_calls_of_a_test_are_followed() {
+        let host = "def run(x, y, n):\n    tiles[(triton.cdiv(n, 64),)](x, y, n, BLOCK=64)\n";
+        for test in [
+            "run(torch.zeros(100), torch.zeros(80), 100)",
+            "run(torch.zeros(100), torch.tensor([1, 2, 3]), 100)",
+            "x = torch.zeros(100)\nfor n in (100,):\n    run(x, torch.arange(80), n)",
+        ] {
+            assert_eq!(found_in_test(host, test), 1, "{test}");
+        }
+        for test in [
+            "run(torch.zeros(100), torch.zeros(100), 100)",
+            "run(torch.zeros(100), torch.tensor([1, 2, 3]), 3)",
+            "run(torch.zeros(100), torch.zeros(200)[::2], 100)",
+            "sizes = []\nsizes.append(100)\nrun(torch.zeros(100), torch.tensor(sizes), 100)",
+        ] {
+            assert_eq!(found_in_test(host, test), 0, "{test}");
+        }
+    }
+
+    #[test]
+    fn a_mask_of_its_own_lanes_keeps_those_of_the_access() {
+        let kernel = "import torch\nimport triton\nimport triton.language as tl\n\n@triton.jit\ndef row(x, n, BLOCK: tl.constexpr):\n    \
+                      p = x + tl.program_id(0) * n + tl.arange(0, BLOCK)\n    tl.store(p, 0, mask=tl.arange(0, BLOCK) < n)\n\n";
+        let of = |mask: &str| {
+            let text = format!("{kernel}def test():\n    x = torch.zeros(3, 3)\n    row[(3,)](x, 3, BLOCK=4)\n");
+            messages(&text.replace("tl.arange(0, BLOCK) < n", mask), "M014").len()
+        };
+        assert_eq!(of("tl.arange(0, BLOCK) < n"), 0);
+        assert_eq!(of("tl.arange(0, BLOCK) < n + 1"), 1);
+        assert_eq!(of("tl.arange(1, BLOCK + 1) < n"), 0, "how these lanes belong to those of the access is not known");
     }
 
     #[test]

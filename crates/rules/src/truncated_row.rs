@@ -147,6 +147,11 @@ fn truncates(context: &RuleContext<'_>, known: &KnownLaunch<'_, '_>, size: &str,
         return None;
     }
     let host = context.module.hosts.get(known.launch.host?)?;
+    // A function that gets the size may check it.
+    let passed = known.number(size);
+    if known.run.calls.iter().any(|call| call.gets(&passed)) {
+        return None;
+    }
     (is_size_of_tensor(known, size) && !compares(host)).then_some((number, known.launch.args_span))
 }
 

@@ -98,7 +98,9 @@ fn bounds(facts: &KernelAnalysis, launched: &Launched, example: &AtomAssignment,
         Atom::Loop(id) => {
             let around = facts.loops.get(*id as usize)?;
             let value = |poly: &Option<Poly>| example.value(launched, poly.as_ref()?);
-            let (start, end, step) = (value(&around.start)?, value(&around.end)?, value(&around.step)?);
+            let start = value(&around.start)?;
+            // Of a loop whose end is not known, there is at least the first iteration.
+            let Some((end, step)) = value(&around.end).zip(value(&around.step)) else { return Some((start, start)) };
             (step > 0 && end > start).then(|| (start, start + (end - 1 - start) / step * step))
         }
         _ => None,

@@ -282,6 +282,10 @@ impl<'a> Runner<'a> {
             && !self.is_module(value)
         {
             let of = self.value(value, state);
+            // `sizes.append(n)`
+            if let (HostValue::Tuple(_), Some(list)) = (&of, value.as_name()) {
+                state.names.insert(list, HostValue::Unknown);
+            }
             let id = match of.tensor() {
                 Some(id) => Some(id),
                 None if is_method_of_tensor(name) || self.is_cast(name, call, state) => {
@@ -356,7 +360,7 @@ impl<'a> Runner<'a> {
 
     /// A call of anything else: it may write to the tensors that it gets.
     fn other_called(&mut self, expr: &'a Expr, call: &'a Call, state: &mut State<'a>) -> HostValue {
-        let mut args = Vec::new();
+        let (mut args, mut keywords) = (Vec::new(), Vec::new());
         let mut tensors = Vec::new();
         for arg in &call.args {
             let value = match &arg.value.kind {
@@ -367,8 +371,9 @@ impl<'a> Runner<'a> {
                 _ => self.value(&arg.value, state),
             };
             tensors.extend(value.tensor());
-            if arg.keyword.is_none() {
-                args.push((value, arg.value.span));
+            match arg.keyword {
+                None => args.push((value, arg.value.span)),
+                Some(_) => keywords.push(value),
             }
         }
         for id in tensors {
@@ -378,7 +383,7 @@ impl<'a> Runner<'a> {
         if let Some(name) = call.func.as_name()
             && !call.has_star()
         {
-            self.run.calls.push(HostCall { name: name.to_owned(), args, span: expr.span });
+            self.run.calls.push(HostCall { name: name.to_owned(), args, keywords, span: expr.span });
         }
         HostValue::Unknown
     }

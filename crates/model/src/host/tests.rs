@@ -357,3 +357,11 @@ fn descriptors_of_the_host_are_followed() {
     assert_eq!(found, ["16 32 by 32 1", "8 8 by 32 1", "16 16 by 64 1"]);
     assert_eq!(run.launches[0].args[0], HostValue::Descriptor(0));
 }
+
+#[test]
+fn sizes_are_unpacked_behind_a_star() {
+    let found = passed_by(
+        "def run(v):\n    x = torch.empty(2, 3, 5)\n    a, b, c, d = *x.shape, v.shape[-1]\n    k[(a,)](x, x, x, b, d, BLOCK=c)\n",
+    );
+    assert_eq!(found[3..], ["n: 3", "m: v.shape[-1]", "BLOCK: 5", "grid: 2"]);
+}

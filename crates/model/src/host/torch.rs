@@ -92,8 +92,10 @@ impl<'a> Runner<'a> {
         // `x[:, :n]` has two axes or more, and hardly ever more where a kernel gets it.
         with_rank(&mut self.run.tensors[id], index.len());
         let tensor = self.run.tensors[id].clone();
-        let (Some(mut shape), Some(strides)) = (tensor.shape.clone(), tensor.strides()) else { return self.view(id) };
-        let mut cut = None;
+        let (Some(mut shape), Some(mut strides)) = (tensor.shape.clone(), tensor.strides()) else {
+            return self.view(id);
+        };
+        let (mut cut, mut is_stepped) = (None, false);
         for (at, part) in index.iter().enumerate().take(shape.len()) {
             let ExprKind::Slice(parts) = &part.kind else { continue };
             let source = &self.text[part.span.start..part.span.end];
@@ -107,10 +109,19 @@ impl<'a> Runner<'a> {
                         cut = Some(at);
                     }
                 }
-                _ => return self.view(id),
+                // `a:b:c`, of known numbers.
+                _ => {
+                    let Some((size, step)) = self.stepped(source, parts, &shape[at], state) else {
+                        return self.view(id);
+                    };
+                    strides[at] = strides[at].times(&HostNumber::Known(step));
+                    shape[at] = size;
+                    is_stepped = true;
+                }
             }
         }
         let layout = match cut {
+            _ if is_stepped => Layout::Strided(strides),
             None => tensor.layout.clone(),
             // The first axis may be cut: the rows that are left lie as before.
             Some(0) => tensor.layout.clone(),
@@ -118,6 +129,30 @@ impl<'a> Runner<'a> {
         };
         let part = HostTensor { name: None, shape: Some(shape), layout, ..tensor };
         HostValue::Tensor(self.add(part))
+    }
+
+    /// The number of elements and the step of the slice `source` of `size` elements, whose `parts` are known numbers.
+    fn stepped(
+        &mut self,
+        source: &str,
+        parts: &'a [Expr],
+        size: &HostNumber,
+        state: &mut State<'a>,
+    ) -> Option<(HostNumber, i128)> {
+        let mut values = parts.iter().map(|part| self.value(part, state).number().known());
+        let mut written: Vec<Option<i128>> = Vec::new();
+        for piece in source.split(':') {
+            written.push(if piece.trim().is_empty() { None } else { Some(values.next()??) });
+        }
+        let (start, end) = (written.first().copied().flatten().unwrap_or(0), written.get(1).copied().flatten());
+        let step = written.get(2).copied().flatten().unwrap_or(1);
+        let end = match (end, size.known()) {
+            (Some(end), Some(size)) => end.min(size),
+            (Some(end), None) => end,
+            (None, size) => size?,
+        };
+        let is_simple = written.len() <= 3 && start >= 0 && step > 0 && end >= 0;
+        is_simple.then(|| (HostNumber::Known(((end - start).max(0) + step - 1) / step), step))
     }
 
     pub(super) fn method(
@@ -324,7 +359,12 @@ impl<'a> Runner<'a> {
             }
             "tensor" | "arange" | "linspace" | "eye" | "from_numpy" | "as_tensor" | "randperm" => {
                 let dtype = self.dtype_given(call, state).unwrap_or(None);
-                self.made(None, dtype, TensorOrigin::Set, expr)
+                let shape = match (function, args.as_slice()) {
+                    ("tensor" | "as_tensor", [list @ HostValue::Tuple(_)]) => lengths(list),
+                    ("arange" | "randperm", [count]) => Some(vec![count.number()]),
+                    _ => None,
+                };
+                self.made(shape, dtype, TensorOrigin::Set, expr)
             }
             _ => {
                 let tensors = args.iter().filter_map(HostValue::tensor);
@@ -439,6 +479,21 @@ impl<'a> Runner<'a> {
             self.lose_layout(&made);
         }
         made
+    }
+}
+
+/// The shape of a tensor that is made from a list of numbers, or of lists of them.
+fn lengths(list: &HostValue) -> Option<Vec<HostNumber>> {
+    match list {
+        HostValue::Tuple(items) => {
+            let mut shape = vec![HostNumber::Known(i128::try_from(items.len()).ok()?)];
+            if let Some(first) = items.first() {
+                shape.extend(lengths(first)?);
+            }
+            Some(shape)
+        }
+        HostValue::Number(_) | HostValue::Float | HostValue::Bool(_) => Some(Vec::new()),
+        _ => None,
     }
 }
 

@@ -264,7 +264,7 @@ impl<'a> AstBuilder<'a> {
             },
             other => ExprKind::Other(other.to_owned()),
         };
-        Expr { span, kind }
+        Expr { span, kind: with_star_outside(span, kind) }
     }
 
     fn operator(&self, node: Node<'_>) -> String {
@@ -416,4 +416,21 @@ fn parse_int(text: &str) -> Option<i128> {
         Some("0b") => i128::from_str_radix(&text[2..], 2).ok(),
         _ => text.parse().ok(),
     }
+}
+
+/// `*x.shape` as Python reads it, a star before `x.shape`: in a list of expressions the parser takes it for the attribute
+/// `shape` of `*x`.
+fn with_star_outside(span: Span, mut kind: ExprKind) -> ExprKind {
+    let subject = match &mut kind {
+        ExprKind::Attribute { value, .. } | ExprKind::Subscript { value, .. } => value.as_mut(),
+        ExprKind::Call(call) => &mut call.func,
+        _ => return kind,
+    };
+    if !matches!(subject.kind, ExprKind::Starred(_)) {
+        return kind;
+    }
+    let ExprKind::Starred(inner) = std::mem::replace(&mut subject.kind, ExprKind::None) else { return kind };
+    let span = Span::new(inner.span.start, span.end);
+    *subject = *inner;
+    ExprKind::Starred(Box::new(Expr { span, kind }))
 }
