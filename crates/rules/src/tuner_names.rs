@@ -76,7 +76,10 @@ fn tuned(
     (tuner.sets(name) && tuner.at_least > 0 && !is_passed).then(|| {
         let message =
             format!("the configurations set `{name}`, so it has no value when the key is computed: leave it out");
-        Diagnostic::new(&RULE.declaration, span, message).with_related(kernel.name_span, "the kernel")
+        let mut found = Diagnostic::new(&RULE.declaration, span, message).with_related(kernel.name_span, "the kernel");
+        // Triton 3.2 and later leave it out themselves.
+        found.severity = Severity::Hint;
+        found
     })
 }
 

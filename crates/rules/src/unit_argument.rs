@@ -1,7 +1,9 @@
 //! H040: a method call on an integer parameter, which does not compile when 1 is passed.
 
 use model::analysis::launches::{ArgumentSource, certainly_launched, passed};
+use model::analysis::types::AbstractValue;
 use model::analysis::types::access::pointers;
+use model::host::{HostNumber, HostOperator};
 use model::kernel::ast::{Expr, ExprKind, StmtKind, walk_expressions, walk_statements};
 use model::kernel::{Kernel, Module, Param};
 use model::syntax::Span;
@@ -43,7 +45,15 @@ fn found(context: &RuleContext<'_>, kernel: &Kernel) -> Vec<Diagnostic> {
         return Vec::new();
     }
     let addresses = pointers(context.module, kernel);
-    found.retain(|cast| !addresses.contains(cast.param.name.as_str()) && may_be_one(context.module, kernel, cast));
+    found.retain(|cast| {
+        let name = cast.param.name.as_str();
+        !addresses.contains(name)
+            && !is_address(context, kernel, cast)
+            && may_be_one(context.module, kernel, cast)
+            && context.launches_of(kernel).any(|known| {
+                can_be_one(&known.number(name)) || is_stride(&known.number(name)) && steps_lanes(context, kernel, cast)
+            })
+    });
     found.iter().map(|cast| report(context, kernel, cast)).collect()
 }
 
@@ -100,6 +110,48 @@ fn may_be_one(module: &Module, kernel: &Kernel, cast: &Cast<'_>) -> bool {
     (is_passed || !is_set) && !is_bound && !all_others && is_specialized(kernel, name)
 }
 
+/// Whether a number of the host is 1 for sizes that occur: no product of sizes, and no distance between rows.
+fn can_be_one(number: &HostNumber) -> bool {
+    match number {
+        HostNumber::Known(number) => *number == 1,
+        HostNumber::Given(_) => !is_stride(number),
+        HostNumber::Operation(operation) => operation.op != HostOperator::Python("*"),
+        HostNumber::Either(all) => all.iter().any(can_be_one),
+        HostNumber::Unknown | HostNumber::Opaque(_) => false,
+    }
+}
+
+/// Whether a number of the host is a stride, by its name.
+fn is_stride(number: &HostNumber) -> bool {
+    matches!(number, HostNumber::Given(name) if name.contains("stride"))
+}
+
+/// Whether the kernel multiplies lanes with the parameter: along the axis of a tensor whose stride is 1 in most of them.
+fn steps_lanes(context: &RuleContext<'_>, kernel: &Kernel, cast: &Cast<'_>) -> bool {
+    let Some(at) = context.module.kernels.iter().position(|other| other.span == kernel.span) else { return false };
+    let values = context.values(at);
+    let is_tile = |expr: &Expr| matches!(values.get(&expr.span), Some(AbstractValue::Tile(tile)) if tile.shape.as_ref().is_none_or(|shape| !shape.is_empty()));
+    let mut found = false;
+    walk_expressions(&kernel.body, &mut |expr| {
+        if let ExprKind::Binary { op, left, right } = &expr.kind
+            && op == "*"
+        {
+            found |= left.span == cast.span && is_tile(right) || right.span == cast.span && is_tile(left);
+        }
+    });
+    found
+}
+
+/// Whether the statement makes a pointer of the number.
+fn is_address(context: &RuleContext<'_>, kernel: &Kernel, cast: &Cast<'_>) -> bool {
+    let mut found = false;
+    walk_statements(&kernel.body, &mut |stmt| {
+        let is_around = stmt.bodies().is_empty() && stmt.span.contains(cast.span);
+        found |= is_around && context.source.slice(stmt.span).contains("pointer_type");
+    });
+    found
+}
+
 /// Whether `@triton.jit` specializes the parameter, that is, no option excludes it.
 pub(super) fn is_specialized(kernel: &Kernel, name: &str) -> bool {
     kernel.decorators.iter().all(|decorator| {
@@ -151,6 +203,9 @@ mod tests {
         assert_eq!(found("@other\n@triton.jit", "x, n", cast, launch), 1);
         assert_eq!(found("@triton.jit(do_not_specialize=['x'])", "x, n", cast, launch), 1);
         assert_eq!(found(jit, "x, n", cast, "k[(1,)](x, 1)"), 1);
+        assert_eq!(found(jit, "x, n", cast, "k[(1,)](x, triton.cdiv(n, 64))"), 1);
+        let stride = "s = tl.load(x + tl.arange(0, 16) * n.to(tl.int64))";
+        assert_eq!(found(jit, "x, n", stride, "k[(1,)](x, x.stride(0))"), 1, "from lane to lane");
     }
 
     #[test]
@@ -164,6 +219,14 @@ mod tests {
         assert_eq!(found(jit, "x, n", "s = tl.load(n) + n.to(tl.int64)", launch), 0, "a pointer");
         assert_eq!(found(jit, "x, n", cast, "pass"), 0, "nothing launches it");
         assert_eq!(found(jit, "x, n", cast, "k[(1,)](x, 4)"), 0);
+        assert_eq!(found(jit, "x, n", cast, "k[(1,)](x, n * 64)"), 0, "a product of sizes");
+        assert_eq!(found(jit, "x, n", cast, "k[(1,)](x, x.stride(0))"), 0, "the distance between rows");
+        assert_eq!(found(jit, "x, n", cast, "k[(1,)](x, count(x))"), 0, "not known");
+        assert_eq!(
+            found(jit, "x, n", "s = tl.load(n.to(tl.int64).to(tl.pointer_type(tl.int8)))", launch),
+            0,
+            "an address"
+        );
         assert_eq!(found("@triton.jit(do_not_specialize=['n'])", "x, n", cast, launch), 0);
         assert_eq!(found("@triton.jit(do_not_specialize=NAMES)", "x, n", cast, launch), 0);
     }

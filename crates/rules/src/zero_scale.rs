@@ -1,6 +1,6 @@
 //! N013: a division by a largest magnitude, which may be 0.
 
-use model::kernel::ast::{Expr, ExprKind, walk_expressions};
+use model::kernel::ast::{Expr, ExprKind, StmtKind, walk_expressions, walk_statements};
 
 use super::formula_reader::{self, FormulaReader, MAX_DEPTH};
 use super::{Declaration, Diagnostic, Findings, Rule, RuleContext, Severity};
@@ -56,9 +56,26 @@ def quantize(x, y, scales, n, BLOCK: tl.constexpr):
     tl.store(scales + pid, scale)
 ```
 
+```python
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def quantize(x, y, scales, n, BLOCK: tl.constexpr):
+    pid = tl.program_id(0)
+    offsets = pid * BLOCK + tl.arange(0, BLOCK)
+    value = tl.load(x + offsets, mask=offsets < n, other=0.0).to(tl.float32)
+    scale = tl.max(tl.abs(value), axis=0) / 127.0
+    result = (value / scale).to(tl.int8)
+    tl.store(y + offsets, result, mask=offsets < n)
+    tl.store(scales + pid, scale)
+```
+
 ## When it is silent
 When something is added to the scale, when it is limited or chosen (`tl.maximum`, `tl.clamp`, `tl.where`), when the quotient is chosen with `tl.where`, and
-when the kernel compares anything with 0.
+when the kernel compares anything with 0. When the kernel clamps a number or makes integers: then NaN becomes some code, which the scale 0
+makes 0 again.
 
 ## Sources
 [kernels-community#680](https://github.com/huggingface/kernels-community/issues/680).
@@ -73,6 +90,7 @@ fn check(context: &RuleContext<'_>, findings: &mut Findings<'_>) {
         let (mut found, mut is_guarded) = (Vec::new(), false);
         walk_expressions(&reader.kernel.body, &mut |expr| {
             found.extend(look(reader, expr));
+            is_guarded |= is_coded(reader, expr);
             if let ExprKind::Compare { left, rest } = &expr.kind {
                 let is_zero = |side: &Expr| matches!(side.kind, ExprKind::Int(0) | ExprKind::Float(0.0));
                 is_guarded |= is_zero(left) || rest.iter().any(|(_, right)| is_zero(right));
@@ -80,6 +98,46 @@ fn check(context: &RuleContext<'_>, findings: &mut Findings<'_>) {
         });
         if is_guarded { Vec::new() } else { found }
     }));
+}
+
+/// Whether an expression is clamped or becomes an integer: NaN then becomes some code, which the scale 0 makes 0 again.
+fn is_coded(reader: &FormulaReader<'_>, expr: &Expr) -> bool {
+    let Some(call) = expr.as_call() else { return false };
+    let is_integer = |dtype: &Expr| {
+        let member = reader.module.language_member(reader.kernel, dtype);
+        member.is_some_and(|member| member.starts_with("int") || member.starts_with("uint"))
+    };
+    let casts_to = |at: usize| call.args.get(at).is_some_and(|dtype| is_integer(&dtype.value));
+    match (reader.member(call), &call.func.kind) {
+        (Some(member), _) => {
+            let of_quotient = || call.args.first().is_some_and(|input| divides(reader, &input.value, 0));
+            member == "clamp" || member == "cast" && casts_to(1) && of_quotient()
+        }
+        (None, ExprKind::Attribute { value, name, .. }) => {
+            name == "clamp" || name == "to" && casts_to(0) && divides(reader, value, 0)
+        }
+        (None, _) => false,
+    }
+}
+
+/// Whether an expression, or some value of a name in it, has a quotient.
+fn divides(reader: &FormulaReader<'_>, expr: &Expr, depth: usize) -> bool {
+    let mut found = false;
+    expr.walk(&mut |part| found |= matches!(&part.kind, ExprKind::Binary { op, .. } if op == "/"));
+    if found || depth > 3 {
+        return found;
+    }
+    let mut names = Vec::new();
+    expr.walk(&mut |part| names.extend(part.as_name()));
+    walk_statements(&reader.kernel.body, &mut |stmt| {
+        if let StmtKind::Assign { targets, value: Some(value), .. } = &stmt.kind
+            && !found
+            && targets.iter().filter_map(Expr::as_name).any(|name| names.contains(&name))
+        {
+            found = divides(reader, value, depth + 1);
+        }
+    });
+    found
 }
 
 fn look<'a>(reader: &FormulaReader<'a>, expr: &'a Expr) -> Option<Diagnostic> {
