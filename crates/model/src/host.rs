@@ -13,6 +13,7 @@ mod descriptor;
 mod expressions;
 mod launch;
 mod number;
+mod slices;
 mod statements;
 mod tensor;
 #[cfg(test)]
