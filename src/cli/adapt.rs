@@ -9,7 +9,7 @@ use learn::{
     ExperimentResult, GatheredLearning, LearnedFromGathered, LearningStage, Oracle, SkillMemory as _, experiment,
     gather, learn_from_gathered, save_rules,
 };
-use rules::learned::{Patterns, write};
+use rules::learned::{LearnedRule, LearnedRules, Patterns, write};
 use runtime::python::state_folder;
 use store::Store;
 
@@ -40,6 +40,9 @@ pub(super) struct AdaptArgs {
     /// The date of the rules, such as 2026-11-25 [default: today]
     #[arg(long, value_name = "DAY")]
     day: Option<String>,
+    /// Add to the rules that ship with Warpsmith, instead of learning all rules anew
+    #[arg(long)]
+    add: bool,
     /// Learn nothing: mutate kernels of this seed, and report how many of the flagged and of the other ones compile
     #[arg(long)]
     experiment: bool,
@@ -69,7 +72,9 @@ pub(super) fn run(args: &AdaptArgs, out: &mut impl Write) -> anyhow::Result<Exit
         gathered.failures.len(),
         gathered.unknown
     )?;
-    let settings = GatheredLearning { seed: args.seed, sound: &args.sound, day: args.day.clone() };
+    let known: Vec<LearnedRule> =
+        if args.add { LearnedRules::shipped().rules().cloned().collect() } else { Vec::new() };
+    let settings = GatheredLearning { seed: args.seed, sound: &args.sound, known: &known, day: args.day.clone() };
     let report = |stage: LearningStage| said(stage.name());
     let learned = learn_from_gathered(&oracle, &others, &gathered, &settings, &report)?;
     let LearnedFromGathered { rules, refuted, found, merged, sound } = learned;
@@ -83,9 +88,10 @@ pub(super) fn run(args: &AdaptArgs, out: &mut impl Write) -> anyhow::Result<Exit
         "{found} patterns, {merged} without duplicates, {} rules proven ({covered} of them repeat built-in rules); {sound} files are known to compile; {asked} programs sent to Triton",
         rules.len(),
     )?;
+    let all: Vec<LearnedRule> = known.into_iter().chain(rules).collect();
     match &args.out {
-        Some(folder) => save_rules(folder, &rules)?,
-        None => write!(out, "{}", write(&rules, Patterns::Inside))?,
+        Some(folder) => save_rules(folder, &all)?,
+        None => write!(out, "{}", write(&all, Patterns::Inside))?,
     }
     Ok(ExitCode::SUCCESS)
 }

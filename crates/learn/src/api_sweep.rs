@@ -54,6 +54,11 @@ const VALUES: &[&str] = &[
     "x[:, None]",
     "x[None, :]",
     "(w + o).to(tl.pointer_type(tl.int64))",
+    "f",
+    "v",
+    "b",
+    "(x, x)",
+    "m[:, None]",
 ];
 
 const OPERATORS: &[&str] = &[
@@ -103,6 +108,33 @@ const STATEMENTS: &[&str] = &[
     "tl.store(w + o, {})",
     "tl.store({}, {})",
     "r = tl.load({})",
+    "print({}, {})",
+    "r = x if {} else h",
+    "while {}:\n        x += {}",
+    "if n > 0:\n        r = {}\n    else:\n        r = {}",
+    "for k in range(n):\n        x = {}",
+    "for k in range(n):\n        i = {}",
+    "r = (x, i)[{}]",
+    "r = ({})[:, :, None]",
+    "r = ({})[None]",
+    "r = ({})[0]",
+    "r = ({})[{}:{}]",
+    "return ({}, {})",
+    "assert {}, {}",
+    "del {}",
+    "r = [{}, {}]",
+    "r = {} < {} < {}",
+    "r = {} in ({}, {})",
+    "r = len({})",
+    "r = min({}, {})",
+    "r = max({}, {})",
+    "r = abs({})",
+    "r = int({})",
+    "r = float({})",
+    "r = str({})",
+    "r = sum({})",
+    "({}).store({})",
+    "r = ({}).load()",
 ];
 
 /// Calls with the strings that an argument accepts; `{}` is replaced by each of them.
@@ -147,6 +179,9 @@ def swept(p, q, w, n, s, C: tl.constexpr):
     m = o < n
     t = tl.zeros((C, C), tl.float32)
     u = t.to(tl.float16)
+    f = h.to(tl.float8e5)
+    v = i.to(tl.uint32)
+    b = tl.make_block_ptr(p, (n,), (1,), (0,), (C,), (0,))
     total = tl.sum(x, axis=0)
     ";
 
@@ -197,6 +232,12 @@ pub fn spelled() -> Vec<KernelProgram> {
         words.iter().map(|word| swept(&line.replace("{}", word))).collect()
     };
     SPELLED.iter().flat_map(with).collect()
+}
+
+/// The program of a sweep without a statement that may fail.
+#[must_use]
+pub(super) fn plain() -> KernelProgram {
+    swept("r = x")
 }
 
 fn swept(line: &str) -> KernelProgram {

@@ -1,17 +1,21 @@
-//! Learning from synthetic kernels: their failures become rules, unless a program that compiles refutes them.
+//! Learning from synthetic kernels and from a sweep over everything that Triton offers: the failures that no built-in rule
+//! flags become rules, unless a program that compiles refutes them.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use base::clock;
-use model::api::VersionError;
-use rules::learned::{LearnedRule, RuleOrigin};
+use model::api::{TritonTarget, VersionError};
+use rules::learned::{LearnedRule, Pattern, RuleOrigin, number};
 
-use super::api_sweep::{spelled, sweep};
+use super::api_sweep::{plain, spelled, sweep};
+use super::built_in_findings::silent;
 use super::compiling_programs::CompilingPrograms;
+use super::failure::CompileFailure;
 use super::gather::GatheredFailures;
 use super::learn::learn;
 use super::learning_stage::LearningStage;
-use super::oracle::Oracle;
+use super::oracle::{Oracle, OracleVerdict};
 use super::parsed_files::Parsed;
 use super::prove::{ProofContext, ProofResult, merged, programs, published};
 
@@ -25,8 +29,58 @@ pub struct GatheredLearning<'a> {
     pub seed: u64,
     /// Folders with kernels that are known to compile.
     pub sound: &'a [PathBuf],
+    /// Rules that are known: what they flag is not learned again.
+    pub known: &'a [LearnedRule],
     /// The date of the rules, such as `2026-11-25`; today if it is `None`.
     pub day: Option<String>,
+}
+
+impl GatheredLearning<'_> {
+    /// The first number that no known rule has.
+    fn first_code(&self) -> u32 {
+        self.known.iter().filter_map(|rule| number(&rule.code)).max().map_or(1, |last| last + 1)
+    }
+
+    /// Whether a known rule that is shown flags the example of a new one.
+    fn knows(&self, new: &LearnedRule, target: TritonTarget) -> bool {
+        let bad = Parsed::new(&new.bad);
+        let context = bad.context(target);
+        self.known
+            .iter()
+            .filter(|rule| rule.is_shown())
+            .any(|rule| Pattern::compile(&rule.pattern).is_ok_and(|pattern| !pattern.matches(&context).is_empty()))
+    }
+
+    /// Gives new rules other names than known ones have, and consecutive codes.
+    fn name_apart(&self, rules: &mut [LearnedRule]) {
+        let mut names: BTreeSet<String> = self.known.iter().map(|rule| rule.name.clone()).collect();
+        for (code, rule) in (self.first_code()..).zip(rules) {
+            rule.code = format!("S{code:03}");
+            let plain = rule.name.clone();
+            let others = (2..).map(|count| format!("{plain}-{count}"));
+            let mut all = std::iter::once(plain.clone()).chain(others);
+            rule.name = all.find(|name| names.insert(name.clone())).unwrap_or(plain);
+        }
+    }
+}
+
+/// What Triton says about a sweep over everything that it offers: the failures; what compiles is added to `sound`.
+fn swept(oracle: &Oracle, target: TritonTarget, seed: u64, sound: &mut Vec<Parsed>) -> Vec<CompileFailure> {
+    let mut programs = sweep(target.table, SWEPT, seed);
+    programs.extend(spelled());
+    let verdicts = oracle.verdicts(&programs);
+    let mut failures = Vec::new();
+    for (at, (program, verdict)) in programs.into_iter().zip(verdicts).enumerate() {
+        match verdict {
+            OracleVerdict::Accepted => sound.push(Parsed::new(&program.text)),
+            OracleVerdict::Refused(failing) => {
+                let origin = format!("sweep {at}");
+                failures.push(CompileFailure { origin, program, passing: Some(plain()), failing });
+            }
+            OracleVerdict::Unknown => {}
+        }
+    }
+    failures
 }
 
 /// The result of learning from synthetic kernels.
@@ -69,18 +123,17 @@ pub fn learn_from_gathered(
     let mut sound: Vec<Parsed> = gathered.passing.iter().map(|program| Parsed::new(&program.text)).collect();
     // Files with a signature comment are compiled; the others are assumed to compile.
     let (programs, published) = programs(published(settings.sound));
-    let mut swept = sweep(target.table, SWEPT, settings.seed);
-    swept.extend(spelled());
-    for asked in [&programs, &swept] {
-        sound.extend(oracle.accepted(asked));
-    }
+    sound.extend(oracle.accepted(&programs));
+    let mut failures = gathered.failures.clone();
+    failures.extend(swept(oracle, target, settings.seed, &mut sound));
+    let failures = silent(oracle, &failures, target);
     report(LearningStage::Swept);
     let known = CompilingPrograms { known: &sound, unasked: &[] };
-    let lessons = learn(oracle, &gathered.failures, known, target, settings.seed, &|| true);
+    let lessons = learn(oracle, &failures, known, target, settings.seed, &|| true);
     report(LearningStage::Learned);
     sound.extend(lessons.counter.iter().map(|program| Parsed::new(&program.text)));
     let found = lessons.learned.len();
-    let learned = merged(oracle, lessons.learned, &gathered.failures, target);
+    let learned = merged(oracle, lessons.learned, &failures, target);
     report(LearningStage::Merged);
     let court = ProofContext {
         oracle,
@@ -91,14 +144,18 @@ pub fn learn_from_gathered(
         today: settings.day.clone().unwrap_or_else(|| clock::day(clock::now().as_secs())),
         origin: RuleOrigin::Synthesised(settings.seed),
     };
-    let proofs = court.prove(&learned, &gathered.failures, 1);
+    let proofs = court.prove(&learned, &failures, settings.first_code());
     report(LearningStage::Proven);
     let (mut rules, mut refuted) = (Vec::new(), Vec::new());
     for (proof, one) in proofs.into_iter().zip(&learned) {
         match proof {
+            ProofResult::Rule(rule) if settings.knows(&rule, target) => {
+                refuted.push(RefutedPattern { query: one.query.clone(), why: "a known rule flags it".to_owned() });
+            }
             ProofResult::Rule(rule) => rules.push(*rule),
             ProofResult::Refuted(why) => refuted.push(RefutedPattern { query: one.query.clone(), why }),
         }
     }
+    settings.name_apart(&mut rules);
     Ok(LearnedFromGathered { rules, refuted, found, merged: learned.len(), sound: sound.len() + published.len() })
 }

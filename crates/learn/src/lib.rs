@@ -10,6 +10,7 @@
 //! - [`keep_refused`]: compiles files that failed elsewhere, and stores the kernels that Triton rejects.
 
 mod api_sweep;
+mod built_in_findings;
 mod compiling_programs;
 mod counterexamples;
 mod delta_debugging;
@@ -43,6 +44,7 @@ mod unify;
 mod value_variants;
 
 pub use api_sweep::{spelled, sweep};
+pub use built_in_findings::silent;
 pub use compiling_programs::{CompilingPrograms, UncheckedProgram};
 pub use experiment::{CompileRate, ExperimentError, ExperimentResult, experiment, refusal};
 pub use failure::{CompileFailure, ErrorSignature};

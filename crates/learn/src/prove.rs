@@ -5,10 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use model::api::{TritonTarget, Version};
-use model::syntax::Span;
 use rules::learned::{LearnedRule, Pattern, Releases, RuleOrigin, RuleState, TritonError};
-use rules::{Selection, check};
 
+use super::built_in_findings::{flagged_by, is_flagged};
 use super::compiling_programs::{CompilingPrograms, ParsedPrograms};
 use super::failure::{CompileFailure, ErrorSignature};
 use super::learn::{INDEPENDENT, LearnedPattern};
@@ -161,8 +160,8 @@ impl ProofContext<'_> {
         let target = self.target(self.oracle);
         for (at, span) in published.all_hits(&pattern, &one.words) {
             let file = &self.published[at];
-            let is_known = asker.refuses(file, span, &one.signature)
-                || !asker.takes(file, span) && is_flagged_by_rules(file, span, target);
+            let is_known =
+                asker.refuses(file, span, &one.signature) || !asker.takes(file, span) && is_flagged(file, span, target);
             if !is_known {
                 let line = file.source.lines().line_of(span.start) + 1;
                 return ProofResult::Refuted(format!("it flags {}:{line}", file.name));
@@ -295,34 +294,19 @@ fn releases(known: &BTreeMap<Version, bool>, own: Option<Version>) -> Releases {
     releases
 }
 
-/// Whether a built-in rule reports an error at this place. The findings of these rules in published kernels have been
-/// audited.
-fn is_flagged_by_rules(file: &Parsed, span: Span, target: TritonTarget) -> bool {
-    let select = Selection { select: vec!["L".to_owned()], ignore: Vec::new() };
-    check(&file.context(target), &select).iter().any(|found| found.span.meets(span))
-}
-
 /// The codes of built-in rules that flag the places of all examined failures of a rule; empty when one failure is
 /// flagged by none.
 fn covered_by(one: &LearnedPattern, failures: &[CompileFailure], target: TritonTarget) -> Vec<String> {
-    let select = Selection { select: vec!["L".to_owned()], ignore: Vec::new() };
-    let mut codes: BTreeSet<String> = BTreeSet::new();
+    let mut codes: BTreeSet<&str> = BTreeSet::new();
     let stride = one.failures.len().div_ceil(COMPARED).max(1);
     for at in one.failures.iter().step_by(stride) {
-        let failure = &failures[*at];
-        let parsed = Parsed::new(&failure.program.text);
-        let found = check(&parsed.context(target), &select);
-        let line = |at: usize| parsed.source.lines().line_of(at);
-        let is_there = |span: Span| {
-            failure.failing.span.is_none_or(|place| (line(place.start)..=line(place.end)).contains(&line(span.start)))
-        };
-        let there: Vec<String> = found.iter().filter(|one| is_there(one.span)).map(|one| one.code.to_owned()).collect();
+        let there = flagged_by(&failures[*at], target);
         if there.is_empty() {
             return Vec::new();
         }
         codes.extend(there);
     }
-    codes.into_iter().collect()
+    codes.into_iter().map(str::to_owned).collect()
 }
 
 /// The Python files below some folders that contain Triton kernels, sorted by path.

@@ -27,7 +27,9 @@ impl LearnedRule {
             RuleState::Candidate => "This is a candidate: it is not proven yet, and nothing shows it.".to_owned(),
             RuleState::Demoted => "A kernel that it flags compiles, so its findings are no longer shown.".to_owned(),
             RuleState::Expired => "The Triton in use takes what it forbids, so it is not shown.".to_owned(),
-            RuleState::Promoted if self.covered_by.is_empty() => String::new(),
+            RuleState::Promoted if self.covered_by.is_empty() => {
+                "No built-in rule flags the failures that it was learned from.".to_owned()
+            }
             RuleState::Promoted => {
                 format!("Built-in rules say the same: {}. It is kept as evidence for them.", self.covered_by.join(", "))
             }
