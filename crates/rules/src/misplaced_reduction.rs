@@ -6,6 +6,8 @@ use model::analysis::types::access::MemoryAccess;
 use model::analysis::types::shape::{Dim, Shape};
 use model::analysis::types::{AbstractValue, KernelAnalysis};
 use model::kernel::ast::{Call, Expr, ExprKind, walk_expressions};
+use model::syntax::Span;
+use rustc_hash::FxHashSet as HashSet;
 
 use super::context::SpanValues;
 use super::formula_reader::{self, FormulaReader, MAX_DEPTH};
@@ -84,7 +86,7 @@ fn check(context: &RuleContext<'_>, findings: &mut Findings<'_>) {
         walk_expressions(&reader.kernel.body, &mut |expr| {
             let ExprKind::Binary { left, right, .. } = &expr.kind else { return };
             for (tile, row) in [(left, right), (right, left)] {
-                if let Some(reduction) = reduction(reader, row)
+                if let Some(reduction) = reduction(reader, row, &mut HashSet::default())
                     && let (Some(whole), Some(part)) = (shapes.of(tile, 0), shapes.of(row, 0))
                     && is_misplaced(&whole, &part)
                 {
@@ -173,12 +175,18 @@ fn is_misplaced(whole: &Shape, part: &Shape) -> bool {
     is_symbol(first) && is_symbol(last) && only == first && only != last
 }
 
-/// The reduction along the last axis from which an expression is computed, with numbers alone.
-fn reduction<'a>(reader: &FormulaReader<'a>, expr: &'a Expr) -> Option<&'a Expr> {
+/// The reduction along the last axis from which an expression is computed, with numbers alone. Each expression is looked
+/// at once.
+fn reduction<'a>(reader: &FormulaReader<'a>, expr: &'a Expr, seen: &mut HashSet<Span>) -> Option<&'a Expr> {
     let expr = reader.definitions.behind(expr);
+    if !seen.insert(expr.span) {
+        return None;
+    }
     match &expr.kind {
-        ExprKind::Binary { left, right, .. } => reduction(reader, left).or_else(|| reduction(reader, right)),
-        ExprKind::Unary { operand, .. } => reduction(reader, operand),
+        ExprKind::Binary { left, right, .. } => {
+            reduction(reader, left, seen).or_else(|| reduction(reader, right, seen))
+        }
+        ExprKind::Unary { operand, .. } => reduction(reader, operand, seen),
         _ => {
             let call = reader.call_of(expr, &["sum", "max", "min"])?;
             let axis = call.argument("axis", Some(1)).and_then(Expr::as_int);
@@ -196,7 +204,7 @@ fn diagnostic(expr: &Expr, reduction: &Expr, whole: &Shape) -> Diagnostic {
     );
     let mut found = Diagnostic::new(&RULE.declaration, expr.span, message);
     let at = reduction.span.end;
-    let edits = vec![Edit { span: model::syntax::Span::new(at, at), text: "[:, None]".to_owned() }];
+    let edits = vec![Edit { span: Span::new(at, at), text: "[:, None]".to_owned() }];
     found.fix = Some(Fix { title: "Add the axis".to_owned(), edits });
     found
 }

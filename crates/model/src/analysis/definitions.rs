@@ -9,9 +9,14 @@ use crate::kernel::ast::{Expr, ExprKind, Stmt, StmtKind, walk_expressions, walk_
 const MAX_STEPS: usize = 16;
 
 /// The assignments of a kernel by name.
+///
+/// Rules follow definitions without an end in sight, so no value here leads back to its own name: a value that mentions
+/// a name which is assigned only there or further down, as in `x = x + 1` while somebody types, is not a definition.
 #[derive(Clone, Debug, Default)]
 pub struct Definitions<'a> {
     of: HashMap<&'a str, Vec<Option<&'a Expr>>>,
+    /// The names in the order of their first assignment.
+    order: HashMap<&'a str, usize>,
 }
 
 impl<'a> Definitions<'a> {
@@ -35,11 +40,31 @@ impl<'a> Definitions<'a> {
                 definitions.add(name, None);
             }
         });
+        definitions.forget_cycles();
         definitions
     }
 
     fn add(&mut self, name: &'a str, value: Option<&'a Expr>) {
+        let next = self.order.len();
+        self.order.entry(name).or_insert(next);
         self.of.entry(name).or_default().push(value);
+    }
+
+    /// Forgets the values that mention a name with a single definition which does not come before them.
+    fn forget_cycles(&mut self) {
+        let is_later = |order: usize, value: &Expr| {
+            let mut found = false;
+            value.walk(&mut |expr| {
+                let other = expr.as_name().filter(|name| self.only(name).is_some());
+                found |= other.is_some_and(|name| self.order[name] >= order);
+            });
+            found
+        };
+        let cyclic = |name: &&'a str| self.only(name).is_some_and(|value| is_later(self.order[name], value));
+        let forgotten: Vec<&str> = self.order.keys().copied().filter(cyclic).collect();
+        for name in forgotten {
+            self.of.insert(name, vec![None]);
+        }
     }
 
     fn bind(&mut self, target: &'a Expr, value: Option<&'a Expr>) {
@@ -80,5 +105,23 @@ impl<'a> Definitions<'a> {
             }
         }
         found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::kernel::Module;
+    use crate::syntax::Source;
+
+    use super::*;
+
+    #[test]
+    fn no_definition_leads_back_to_its_own_name() {
+        let text = "import triton\nimport triton.language as tl\n\n\n@triton.jit\ndef k(p):\n    a = tl.load(p)\n    b = a + 1\n    \
+                    c = c - b\n    d = e * 2\n    e = d + b\n    f = e\n";
+        let module = Module::build(&Source::parse(text));
+        let definitions = Definitions::of(&module.kernels[0]);
+        let known = |name: &str| definitions.only(name).is_some();
+        assert_eq!(["a", "b", "c", "d", "e", "f"].map(known), [true, true, false, false, true, true]);
     }
 }
