@@ -1,13 +1,15 @@
 //! `warpsmith adapt`: makes up kernels, finds out where they fail, and learns rules from that.
 
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Instant;
 
 use learn::{
-    ExperimentResult, GatheredLearning, LearnedFromGathered, LearningStage, Oracle, SkillMemory as _, experiment,
-    gather, learn_from_gathered, save_rules,
+    ExperimentResult, GatheredLearning, LearnedFromGathered, LearningStage, Oracle, SilentFailure, SkillMemory as _,
+    experiment, gather, learn_from_gathered, save_rules,
 };
 use rules::learned::{LearnedRule, LearnedRules, Patterns, write};
 use runtime::python::state_folder;
@@ -43,10 +45,12 @@ pub(super) struct AdaptArgs {
     /// Add to the rules that ship with Warpsmith, instead of learning all rules anew
     #[arg(long)]
     add: bool,
-    /// Learn nothing: mutate kernels of this seed, and report how many of the flagged and of the other ones compile
+    /// Learn nothing: mutate kernels of this seed, and report how many of the flagged and of the other ones compile, and
+    /// what learned rules find that no built-in rule does
     #[arg(long)]
     experiment: bool,
-    /// Where to write `skill-memory.toml` and the folder `learned` with the patterns
+    /// Where to write `skill-memory.toml` and the folder `learned` with the patterns, or `silent.md` with failures of the
+    /// experiment that no built-in rule flags
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 }
@@ -99,11 +103,37 @@ pub(super) fn run(args: &AdaptArgs, out: &mut impl Write) -> anyhow::Result<Exit
 /// Measures the memory as a filter: the share of changed kernels that compile, with and without it.
 fn try_memory(args: &AdaptArgs, oracle: &Oracle, out: &mut impl Write) -> anyhow::Result<ExitCode> {
     let memory = Store::memory_in(&state_folder())?;
-    let ExperimentResult { unfiltered, filtered, lost } =
+    let ExperimentResult { unfiltered, filtered, lost, silent } =
         experiment(oracle, &memory, args.tasks, args.changes, args.seed)?;
     for (what, share) in [("all changed kernels", unfiltered), ("those that no learned rule flags", filtered)] {
         writeln!(out, "{what}: {} of {} compile ({:.1} %)", share.passing, share.all, share.percent())?;
     }
     writeln!(out, "flagged although they compile: {lost}")?;
+    let found = silent.iter().filter(|one| !one.found_by.is_empty()).count();
+    let rules: BTreeSet<&String> = silent.iter().flat_map(|one| &one.found_by).collect();
+    writeln!(
+        out,
+        "of {} that fail without a finding of a built-in rule, {} learned rules find {found}",
+        silent.len(),
+        rules.len()
+    )?;
+    if let Some(folder) = &args.out {
+        std::fs::create_dir_all(folder)?;
+        std::fs::write(folder.join("silent.md"), table(&silent))?;
+    }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The number of rows in the table of failures that no built-in rule flags.
+const ROWS: usize = 200;
+
+/// A table in Markdown of failures that no built-in rule flags, spread over all of them.
+fn table(silent: &[SilentFailure]) -> String {
+    let cell = |text: &str| text.replace('|', "\\|");
+    let mut rows = String::from("| line | Triton | learned rules |\n|---|---|---|\n");
+    for one in silent.iter().step_by(silent.len().div_ceil(ROWS).max(1)) {
+        let rules = if one.found_by.is_empty() { "-".to_owned() } else { one.found_by.join(", ") };
+        let _ = writeln!(rows, "| `{}` | {} | {rules} |", cell(&one.line), cell(&one.message));
+    }
+    rows
 }

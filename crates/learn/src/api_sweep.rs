@@ -59,6 +59,11 @@ const VALUES: &[&str] = &[
     "b",
     "(x, x)",
     "m[:, None]",
+    "(0,)",
+    "(0, 1)",
+    "[0, 0]",
+    "tl.make_tensor_descriptor(p, [n, C], [C, 1], [C, C])",
+    "tl.make_block_ptr(p, (n, C), (C, 1), (0, 0), (C, C), (1, 0))",
 ];
 
 const OPERATORS: &[&str] = &[
@@ -135,6 +140,19 @@ const STATEMENTS: &[&str] = &[
     "r = sum({})",
     "({}).store({})",
     "r = ({}).load()",
+    "r = ({}).load({})",
+    "({}).store({}, {})",
+    "r = tl.load({}, boundary_check={})",
+    "tl.store({}, {}, boundary_check={})",
+    "d = tl.make_tensor_descriptor(p, [n, C], [C, 1], [C, C])\n    r = d.load({})",
+    "d = tl.make_tensor_descriptor(p, [n, C], [C, 1], [C, C])\n    r = d.load([{}, {}])",
+    "d = tl.make_tensor_descriptor(p, [n, C], [C, 1], [C, C])\n    d.store([{}, {}], {})",
+    "d = tl.make_tensor_descriptor(p, [n, C], [C, 1], [C, C])\n    d.store([n, 0], {})",
+    "d = tl.make_tensor_descriptor(p, {}, {}, {})",
+    "d = tl.make_tensor_descriptor(p, [n, {}], [{}, 1], [C, {}])",
+    "d = tl.make_block_ptr(p, (n, C), (C, 1), (0, 0), (C, C), (1, 0))\n    r = tl.load(d, boundary_check={})",
+    "d = tl.make_block_ptr(p, (n, C), (C, 1), (0, 0), (C, C), (1, 0))\n    d = tl.advance(d, ({}, {}))",
+    "d = tl.make_block_ptr(p, (n, C), (C, 1), (0, 0), (C, C), (1, 0))\n    tl.store(d, {})",
 ];
 
 /// Calls with the strings that an argument accepts; `{}` is replaced by each of them.

@@ -211,7 +211,7 @@ fn listed(part: &PatternNode) -> Option<&[String]> {
     })
 }
 
-fn replaced(text: &str, span: Span, other: &str) -> String {
+pub(super) fn replaced(text: &str, span: Span, other: &str) -> String {
     format!("{}{other}{}", text.get(..span.start).unwrap_or(text), text.get(span.end..).unwrap_or_default())
 }
 

@@ -6,6 +6,8 @@ use model::syntax::{Source, Span};
 use rules::RuleContext;
 use rules::learned::{LearnedRule, LearnedRules, RuleOrigin};
 
+use super::built_in_findings::silent;
+use super::failure::CompileFailure;
 use super::gather::gather;
 use super::oracle::Oracle;
 use super::parsed_files::Parsed;
@@ -28,8 +30,19 @@ impl CompileRate {
     }
 }
 
+/// A mutant that does not compile and that no built-in rule flags.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SilentFailure {
+    /// The line at which it fails, without its indentation; empty when Triton names none.
+    pub line: String,
+    /// The message of Triton.
+    pub message: String,
+    /// The codes of the learned rules that flag this line.
+    pub found_by: Vec<String>,
+}
+
 /// The result of an experiment.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ExperimentResult {
     /// All mutants.
     pub unfiltered: CompileRate,
@@ -37,6 +50,8 @@ pub struct ExperimentResult {
     pub filtered: CompileRate,
     /// The number of mutants that compile although a proven rule flags them.
     pub lost: usize,
+    /// The mutants that do not compile and that no built-in rule flags.
+    pub silent: Vec<SilentFailure>,
 }
 
 /// The reason why there is no result of an experiment.
@@ -84,7 +99,26 @@ pub fn experiment(
             outcome.filtered.add(one);
         }
     }
+    let silent = silent(oracle, &gathered.failures, target);
+    outcome.silent = oracle.parallel(&silent, |_, failure| SilentFailure::of(failure, memory, target));
     Ok(outcome)
+}
+
+impl SilentFailure {
+    fn of(failure: &CompileFailure, memory: &LearnedRules, target: TritonTarget) -> Self {
+        let parsed = Parsed::new(&failure.program.text);
+        let line_of = |at: usize| parsed.source.lines().line_of(at);
+        let line = failure.failing.span.map(|span| line_of(span.start));
+        let text = line.and_then(|line| failure.program.text.lines().nth(line));
+        let mut found_by: Vec<String> = flagging(memory, &parsed.context(target))
+            .into_iter()
+            .filter(|(_, span)| line.is_none_or(|line| (line_of(span.start)..=line_of(span.end)).contains(&line)))
+            .map(|(rule, _)| rule.code.clone())
+            .collect();
+        found_by.dedup();
+        let message = failure.failing.message.lines().next().unwrap_or_default().to_owned();
+        Self { line: text.unwrap_or_default().trim().to_owned(), message, found_by }
+    }
 }
 
 impl CompileRate {

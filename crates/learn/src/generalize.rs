@@ -9,9 +9,11 @@ use model::syntax::Span;
 use rules::RuleContext;
 use rules::learned::{Pattern, Probe};
 
+use super::argument_variants::argument_variants;
 use super::compiling_programs::ParsedPrograms;
 use super::counterexamples::{VariationBase, formed, shaken, variations};
 use super::failure::{CompileFailure, ErrorSignature};
+use super::leaf_variants::leaf_variants;
 use super::oracle::{Failing, OracleClient, OracleVerdict};
 use super::parsed_files::{Parsed, flags};
 use super::program::KernelProgram;
@@ -243,10 +245,11 @@ impl Generalizer<'_, '_, '_> {
         let mut chance = Rng::new(self.seed ^ (round as u64 + 1));
         for (number, ground) in grounds.iter().enumerate().take(ALONE) {
             let mut programs = shaken(&found.shape, ground, number, SHAKES, &mut chance);
-            if let Some(span) = found.shape.parts[0].spans.get(number) {
-                programs.extend(alone(ground, *span));
-            }
+            let place = found.shape.parts[0].spans.get(number).copied();
+            programs.extend(place.into_iter().flat_map(|place| alone(ground, place)));
             self.show(&pattern, programs);
+            self.show(&pattern, place.map(|place| leaf_variants(ground, place)).unwrap_or_default());
+            self.show(&pattern, argument_variants(ground));
             // Also varies what no condition can express, such as the element type of a pointer.
             self.show(&pattern, formed(&found.shape, ground, number));
         }

@@ -10,6 +10,7 @@
 //! - [`keep_refused`]: compiles files that failed elsewhere, and stores the kernels that Triton rejects.
 
 mod api_sweep;
+mod argument_variants;
 mod built_in_findings;
 mod compiling_programs;
 mod counterexamples;
@@ -19,6 +20,7 @@ mod failure;
 mod gather;
 mod generalize;
 mod imported_rules;
+mod leaf_variants;
 mod learn;
 mod learn_from_gathered;
 mod learn_from_store;
@@ -46,7 +48,7 @@ mod value_variants;
 pub use api_sweep::{spelled, sweep};
 pub use built_in_findings::silent;
 pub use compiling_programs::{CompilingPrograms, UncheckedProgram};
-pub use experiment::{CompileRate, ExperimentError, ExperimentResult, experiment, refusal};
+pub use experiment::{CompileRate, ExperimentError, ExperimentResult, SilentFailure, experiment, refusal};
 pub use failure::{CompileFailure, ErrorSignature};
 pub use gather::{GatheredFailures, gather};
 pub use imported_rules::{ImportedRules, imported_rules};

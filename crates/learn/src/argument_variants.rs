@@ -1,0 +1,63 @@
+//! Variations of the arguments with which a failing kernel is compiled. What a pattern flags may compile for pointers to
+//! other elements, for which patterns have no words.
+
+use super::counterexamples::{VariationBase, replaced};
+use super::program::KernelProgram;
+use model::syntax::Span;
+
+/// The first word of the comment that gives the arguments of a kernel.
+const COMMENT: &str = "# warpsmith: signature";
+const ELEMENTS: &[&str] = &["i32", "fp32", "fp16", "i64"];
+const SIZES: &[&str] = &["16", "1", "2", "100", "1024"];
+
+/// The programs in which one argument of the kernel has another type or, while compiling, another value. Each argument
+/// has its turn.
+pub(crate) fn argument_variants(ground: &VariationBase<'_>) -> Vec<KernelProgram> {
+    let text = &ground.program.text;
+    let before = text.find(&format!("def {}(", ground.program.kernel)).and_then(|at| text.get(..at));
+    let Some(start) = before.and_then(|before| before.rfind(COMMENT)) else { return Vec::new() };
+    let line = text.get(start..).and_then(|rest| rest.lines().next()).unwrap_or_default();
+    let arguments: Vec<(Span, Vec<String>)> = line
+        .split(' ')
+        .filter_map(|word| {
+            let (_, value) = word.split_once('=')?;
+            let at = start + (value.as_ptr() as usize - line.as_ptr() as usize);
+            Some((Span::new(at, at + value.len()), others(value)))
+        })
+        .collect();
+    let longest = arguments.iter().map(|(_, others)| others.len()).max().unwrap_or(0);
+    let all =
+        (0..longest).flat_map(|at| arguments.iter().filter_map(move |(span, others)| Some((*span, others.get(at)?))));
+    all.map(|(span, other)| ground.program.with(replaced(text, span, other))).collect()
+}
+
+/// What may stand in the comment in place of the type or value of an argument.
+fn others(value: &str) -> Vec<String> {
+    let (of, pointer) = value.strip_prefix('*').map_or((value, ""), |element| (element, "*"));
+    let words = if of.parse::<i64>().is_ok() { SIZES } else { ELEMENTS };
+    words.iter().filter(|word| **word != of).map(|word| format!("{pointer}{word}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::parsed_files::Parsed;
+
+    #[test]
+    fn each_argument_gets_other_types_or_values_in_turn() {
+        let text =
+            "import triton\n\n\n# warpsmith: signature k: p=*fp32 n=i32 B=64\n@triton.jit\ndef k(p, n, B):\n    pass\n";
+        let (program, parsed) = (KernelProgram::new(text, "k"), Parsed::new(text));
+        let found = argument_variants(&VariationBase::new(&program, &parsed));
+        let lines: Vec<&str> = found.iter().take(4).filter_map(|program| program.text.lines().nth(3)).collect();
+        assert_eq!(
+            lines,
+            [
+                "# warpsmith: signature k: p=*i32 n=i32 B=64",
+                "# warpsmith: signature k: p=*fp32 n=fp32 B=64",
+                "# warpsmith: signature k: p=*fp32 n=i32 B=16",
+                "# warpsmith: signature k: p=*fp16 n=i32 B=64",
+            ]
+        );
+    }
+}
