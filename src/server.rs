@@ -40,6 +40,7 @@ mod owner;
 mod parent_process;
 mod pending_inspection;
 mod progress;
+mod quiet_learning;
 mod reply;
 mod requests;
 mod search_feed;

@@ -27,6 +27,7 @@ impl Owner {
         if !self.trusted {
             return;
         }
+        self.quiet_learning.disturb();
         let compile = &mut self.compiler;
         if !compile.edited.contains(uri) {
             compile.edited.push(uri.clone());

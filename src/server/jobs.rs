@@ -150,6 +150,12 @@ impl Jobs {
         self.jobs.iter().find(|(_, job)| wanted(job)).map(|(id, _)| id)
     }
 
+    /// Whether a search or a recording is in progress.
+    pub(crate) fn is_busy(&self) -> bool {
+        let is_searching = |job: &Job| matches!(job.stage, JobStage::Searching);
+        !self.recordings.is_empty() || self.jobs.values().any(is_searching)
+    }
+
     /// Asks a job to stop. Returns whether there is such a job.
     pub(crate) fn cancel(&self, id: &str) -> bool {
         let found = self.flags().find(|(known, _)| *known == id);

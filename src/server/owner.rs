@@ -24,6 +24,7 @@ use super::from_lsp;
 use super::interpreters::Interpreters;
 use super::jobs::Jobs;
 use super::memory_state::MemoryState;
+use super::quiet_learning::QuietLearning;
 use super::reply::{ReplySender, answer};
 use super::server_status::ServerStatus;
 use super::settings::{DocumentLocation, FolderSettings, SettingsStore};
@@ -84,6 +85,7 @@ pub(crate) struct Owner {
     pub(crate) jobs: Jobs,
     pub(crate) compiler: CompilerQueue,
     pub(crate) memory: MemoryState,
+    pub(crate) quiet_learning: QuietLearning,
     pub(crate) interpreters: Interpreters,
     pub(crate) settings: SettingsStore,
     pub(crate) folders: Vec<lsp::Uri>,
@@ -115,6 +117,7 @@ impl Owner {
             jobs: Jobs::default(),
             compiler: CompilerQueue::default(),
             memory: MemoryState::default(),
+            quiet_learning: QuietLearning::default(),
             interpreters: Interpreters::default(),
             settings: SettingsStore::default(),
             folders: Vec::new(),

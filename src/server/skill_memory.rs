@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::time::Duration;
 
 use tower_lsp::gen_lsp_types as lsp;
 
@@ -78,6 +79,7 @@ impl Owner {
         if !settings.enabled {
             return;
         }
+        self.quiet_learning.delay = Duration::from_secs(settings.learn_after);
         if matches!(settled, QuestionResult::Accepted(..)) {
             self.disprove(&unit, &question.kernel, triton);
         }
@@ -90,10 +92,7 @@ impl Owner {
             QuestionResult::Accepted(..) => {
                 let open = self.memory.open.remove(&place).unwrap_or_default();
                 for failure in open.into_iter().filter(|failure| failure.nearest_passing.is_none()) {
-                    (self.tools.remember)(MemoryNote::Failed(Box::new(RefusedKernel {
-                        nearest_passing: Some(program.text.clone()),
-                        ..failure
-                    })));
+                    self.store_failure(RefusedKernel { nearest_passing: Some(program.text.clone()), ..failure });
                 }
                 let kernel = Accepted {
                     text: program.text.clone(),
@@ -127,11 +126,17 @@ impl Owner {
         if open.iter().any(|known| known.error.signature() == signature) || open.len() >= OPEN {
             return;
         }
+        open.push(failure.clone());
         // A version that compiled earlier is enough, so it need not wait for a later one.
         if failure.nearest_passing.is_some() {
-            (self.tools.remember)(MemoryNote::Failed(Box::new(failure.clone())));
+            self.store_failure(failure);
         }
-        open.push(failure);
+    }
+
+    /// Stores a refusal, from which rules are learned at a quiet moment.
+    fn store_failure(&mut self, failure: RefusedKernel) {
+        (self.tools.remember)(MemoryNote::Failed(Box::new(failure)));
+        self.learn_when_quiet();
     }
 
     /// Drops the waiting refusals of a file that was closed; they are stored without a version that compiles.
@@ -140,7 +145,7 @@ impl Owner {
         self.memory.open = others;
         let of_file: HashMap<KernelKey, Vec<RefusedKernel>> = of_file;
         let left = of_file.into_values().flatten().filter(|failure| failure.nearest_passing.is_none());
-        left.for_each(|failure| (self.tools.remember)(MemoryNote::Failed(Box::new(failure))));
+        left.for_each(|failure| self.store_failure(failure));
         self.memory.taken.retain(|(of, _)| of != uri);
         self.memory.disputed.retain(|(of, _), _| of != uri);
     }

@@ -1,9 +1,12 @@
 //! The features that the server calls, which tests can replace.
 
 use std::fmt;
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use judge::Devices;
+use learn::LearnedFromStore;
 use rules::learned::LearnedRules;
 use rules::{Diagnostic, RuleContext, Selection};
 use runtime::python::environment::{InterpreterSearch, PythonEnvironment};
@@ -13,10 +16,12 @@ use store::{FalseAlarm, Store};
 use workload::{RecordRequest, RecordingError, RecordingResult};
 
 use super::memory_writer::{self, MemoryNote};
+use super::quiet_learning::learn_quietly;
 
 type Check = dyn Fn(&RuleContext<'_>, &Selection, &LearnedRules) -> Vec<Diagnostic> + Send + Sync;
 type Optimize = dyn Fn(&SearchRequest, &dyn Observer) -> Result<SearchOutcome, OptimizeError> + Send + Sync;
 type Record = dyn Fn(&RecordRequest, &dyn Fn() -> bool) -> Result<RecordingResult, RecordingError> + Send + Sync;
+type Learn = dyn Fn(&Path, &Arc<AtomicBool>) -> Result<LearnedFromStore, String> + Send + Sync;
 type FindEnvironment = dyn Fn(&InterpreterSearch<'_>) -> Option<PythonEnvironment> + Send + Sync;
 
 /// The features behind the server, as functions.
@@ -36,6 +41,8 @@ pub struct Tools {
     pub memory: Arc<dyn Fn() -> LearnedRules + Send + Sync>,
     /// Queues a note for the skill memory; must not wait.
     pub remember: Arc<dyn Fn(MemoryNote) + Send + Sync>,
+    /// Learns rules from the stored failures with the Triton of an interpreter, until the flag is set; blocks.
+    pub learn: Arc<Learn>,
     /// Finds the Python environment of files in a folder; may read the file system.
     pub environment: Arc<FindEnvironment>,
 }
@@ -65,6 +72,7 @@ impl Default for Tools {
             store_false_alarm: Arc::new(store_false_alarm),
             memory: Arc::new(memory_writer::memory),
             remember: Arc::new(memory_writer::remember),
+            learn: Arc::new(learn_quietly),
             environment: Arc::new(super::target::environment),
         }
     }

@@ -1,12 +1,12 @@
 //! Tests of learned rules: shown, disputed, muted and demoted, with the real Triton of `WARPSMITH_TEST_PYTHON`.
 
-use learn::SkillMemory as _;
+use learn::{KernelProgram, Oracle, SkillMemory as _};
 use std::path::Path;
 
 use model::api::Table;
 use rules::learned::{LearnedRule, Releases, RuleOrigin, RuleState, TritonError};
 use serde_json::{Value, json};
-use store::{Accepted, Store, StoredFailure};
+use store::{Accepted, RefusedKernel, Store, StoredFailure};
 
 use crate::harness::{Client, Document, Setup, codes};
 
@@ -179,6 +179,48 @@ fn compile_errors_are_stored_with_the_passing_version_before_or_after() {
     let accepted = accepted(state.path());
     assert_eq!(accepted.len(), 1);
     assert_eq!(Some(&accepted[0].text), stored[0].failure.nearest_passing.as_ref());
+}
+
+/// Kernels that Triton rejects for one cause, which no built-in rule knows, as if they had been edited before.
+fn refused_for_one_cause() -> Vec<RefusedKernel> {
+    let python = std::env::var("WARPSMITH_TEST_PYTHON").expect("run the tests by `cargo xtask test`");
+    let oracle = Oracle::start(python.into(), 1).unwrap();
+    let calls = ["tl.join(i, v)", "tl.join(v, i)", "tl.join(i, v * 2)", "tl.join(i + 1, v)", "tl.join(n, v)"];
+    let refused = |(number, call): (usize, &&str)| {
+        let name = format!("k{number}");
+        let kernel = KERNEL.replace("def k(", &format!("def {name}("));
+        let text = kernel.replace("    tl.store", &format!("    low = {call}\n    tl.store"));
+        let verdicts = oracle.verdicts(&[KernelProgram::new(text.clone(), &name)]);
+        let failing = verdicts[0].failing().unwrap();
+        RefusedKernel {
+            place: failing.span.map(|span| (span.start, span.end)),
+            text,
+            kernel: name,
+            nearest_passing: Some(kernel),
+            error: TritonError { kind: failing.kind.clone(), message: failing.message.clone() },
+            triton: oracle.release().to_owned(),
+            source: "editor".to_owned(),
+        }
+    };
+    calls.iter().enumerate().map(refused).collect()
+}
+
+#[test]
+fn rules_are_learned_when_nothing_is_edited_for_a_while() {
+    let state = state(&[]);
+    store(state.path()).keep_failures(&refused_for_one_cause()).unwrap();
+    let mut client = start(state.path(), 5, &["C", "S"], &json!({ "memory": { "learn-after": 1 } }));
+    let mut document = client.open("k.py", KERNEL);
+    client.wait_for_log("about `k` verdict=\"accepted\"");
+    client.replace(&mut document, "    tl.store", "    low = tl.join(i, v + 1)\n    tl.store");
+    while codes(&client.published(&document)) != ["C001"] {}
+    let message = client.notification("window/logMessage")["message"].as_str().unwrap().to_owned();
+    assert!(
+        message.starts_with("Learned from kernels that Triton has rejected") && message.contains("tl.join"),
+        "{message}"
+    );
+    assert!(store(state.path()).memory().unwrap().rules().any(|rule| rule.pattern.contains("tl.join")));
+    client.stop_ignoring("textDocument/publishDiagnostics");
 }
 
 #[test]

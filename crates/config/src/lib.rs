@@ -291,11 +291,14 @@ pub struct MemorySettings {
     /// Whether kernels that Triton rejects or accepts while you edit are stored on this machine, so that rules can be
     /// learned from them.
     pub learn: bool,
+    /// The time without an edit, in seconds, after which the server learns rules from the stored kernels, with one process
+    /// on one core; 0 means that only `warpsmith memory learn` does.
+    pub learn_after: u64,
 }
 
 impl Default for MemorySettings {
     fn default() -> Self {
-        Self { enabled: true, learn: true }
+        Self { enabled: true, learn: true, learn_after: 120 }
     }
 }
 

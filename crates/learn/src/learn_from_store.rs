@@ -45,18 +45,19 @@ pub struct LearnedFromStore {
     pub rules: Vec<LearnedRule>,
     /// The number of failures that were read.
     pub failures: usize,
-    /// The number of those that a proven rule explains.
+    /// The number of those that a rule flags already.
     pub explained: usize,
     /// The number of signatures that are left for the next time.
     pub left: usize,
 }
 
-/// Learns from the failures in the store that no proven rule explains. The rules that are proven on the oracle's
+/// Learns from the failures in the store that no built-in rule and no proven learned one flags. The rules that are proven on the oracle's
 /// release are added to the store, which remembers the signatures that were examined. `report` is called at the end of
 /// each stage.
 ///
 /// # Errors
-/// Returns an error when the store cannot be read or written, or when the oracle's release cannot be read.
+/// Returns an error when the store cannot be read or written, when the oracle's release cannot be read, or when the
+/// oracle is stopped.
 pub fn learn_from_store(
     store: &mut Store,
     oracle: &Oracle,
@@ -74,9 +75,13 @@ pub fn learn_from_store(
     let unasked = made_up(oracle, &failures, target, settings.seed);
     report(LearningStage::CounterexamplesMade);
     let all_sound = CompilingPrograms { known: &sound, unasked: &unasked };
-    let going = turns_within(settings.time, oracle.processes());
+    let in_time = turns_within(settings.time, oracle.processes());
+    let going = || in_time() && !oracle.is_stopped();
     let lessons = learn(oracle, &failures, all_sound, target, settings.seed, &going);
     report(LearningStage::Learned);
+    if oracle.is_stopped() {
+        return Err(LearningError::Stopped);
+    }
     signatures.retain(|(name, _)| !lessons.left.iter().any(|one| named(one) == *name));
     left += lessons.left.len();
     sound.extend(lessons.counter.iter().map(|program| Parsed::new(&program.text)));
@@ -96,6 +101,10 @@ pub fn learn_from_store(
     report(LearningStage::Proven);
     let mut rules = undisproved(store, release, target, rules)?;
     report(LearningStage::Compared);
+    // Without its verdicts nothing is proven.
+    if oracle.is_stopped() {
+        return Err(LearningError::Stopped);
+    }
     let codes = store.add_rules(&rules)?;
     store.set_learned_counts(release, &signatures)?;
     for (rule, code) in rules.iter_mut().zip(codes) {

@@ -1,9 +1,8 @@
 //! Triton's front end as an oracle: it takes programs and returns verdicts, in the order of the programs.
 
 use std::path::PathBuf;
-use std::sync::Mutex;
-use std::sync::PoisonError;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use rustc_hash::FxHashMap as HashMap;
 
@@ -79,6 +78,8 @@ pub struct Oracle {
     sessions: Vec<Mutex<CompilerSession>>,
     known: Mutex<HashMap<KernelProgram, OracleVerdict>>,
     asked: AtomicUsize,
+    /// Once this is set, no program is sent to Triton any more.
+    stopped: Arc<AtomicBool>,
 }
 
 impl Oracle {
@@ -88,12 +89,36 @@ impl Oracle {
     /// Returns [`OracleError`] when the interpreter does not start or does not compile the smallest kernel.
     pub fn start(python: PathBuf, jobs: usize) -> Result<Self, OracleError> {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        Self::with_processes(python, jobs.max(1), cores, Arc::default())
+    }
+
+    /// Starts an oracle with one process on one core. Once `stopped` is set, the verdict on each program that was not
+    /// compiled before is [`OracleVerdict::Unknown`].
+    ///
+    /// # Errors
+    /// As [`Self::start`].
+    pub fn start_in_background(python: PathBuf, stopped: Arc<AtomicBool>) -> Result<Self, OracleError> {
+        Self::with_processes(python, 1, 1, stopped)
+    }
+
+    fn with_processes(
+        python: PathBuf,
+        processes: usize,
+        cores: usize,
+        stopped: Arc<AtomicBool>,
+    ) -> Result<Self, OracleError> {
         let session = || Mutex::new(CompilerSession::new(python.clone()).with_cores(cores));
-        let sessions = (0..jobs.max(1)).map(|_| session()).collect();
+        let sessions = (0..processes).map(|_| session()).collect();
         let (known, asked) = (Mutex::default(), AtomicUsize::new(0));
-        let mut oracle = Self { python, release: String::new(), sessions, known, asked };
+        let mut oracle = Self { python, release: String::new(), sessions, known, asked, stopped };
         oracle.release = oracle.first_answer()?;
         Ok(oracle)
+    }
+
+    /// Whether the oracle was asked to stop.
+    #[must_use]
+    pub fn is_stopped(&self) -> bool {
+        self.stopped.load(Ordering::Relaxed)
     }
 
     fn first_answer(&self) -> Result<String, OracleError> {
@@ -217,6 +242,9 @@ impl OracleClient<'_> {
         if let Some(verdict) = self.oracle.known().get(program) {
             return verdict.clone();
         }
+        if self.oracle.is_stopped() {
+            return OracleVerdict::Unknown;
+        }
         let verdict = program.request(false).map_or(OracleVerdict::Unknown, |request| {
             self.oracle.asked.fetch_add(1, Ordering::Relaxed);
             self.session.answer(request).map_or(OracleVerdict::Unknown, |answer| verdict(&program.text, &answer))
@@ -248,6 +276,9 @@ impl OracleClient<'_> {
     }
 
     fn answers(&mut self, file: &Parsed, place: Span) -> Option<(CompileQuestion, Vec<LoweringReply>)> {
+        if self.oracle.is_stopped() {
+            return None;
+        }
         let kernel = file.module.kernels.iter().rev().find(|kernel| kernel.def_span.contains(place))?;
         let question = CompileQuestion::of(&file.source, &file.module, kernel, &CompileTarget::default()).ok()?;
         let request = |guess| LoweringRequest { types: false, in_series: true, ..question.request(0, guess) };

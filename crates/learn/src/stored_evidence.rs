@@ -7,6 +7,7 @@ use model::syntax::Span;
 use rules::learned::{LearnedRule, LearnedRules, Pattern};
 use store::{RefusedKernel, Store, StoreError};
 
+use super::built_in_findings::flagged_by;
 use super::failure::{CompileFailure, ErrorSignature};
 use super::oracle::{Failing, Oracle};
 use super::parsed_files::Parsed;
@@ -57,11 +58,11 @@ pub(crate) struct UnexplainedFailures {
     pub(crate) signatures: Vec<(String, u64)>,
     /// The number of signatures that are left for the next time.
     pub(crate) left: usize,
-    /// The number of failures that a proven rule flags.
+    /// The number of failures that a built-in rule or a proven learned one flags.
     pub(crate) known: usize,
 }
 
-/// The failures that no proven rule flags, for the most frequent signatures. Signatures that were examined before, when
+/// The failures that no built-in rule and no proven learned one flags, for the most frequent signatures. Signatures that were examined before, when
 /// they had as many failures, come last.
 pub(crate) fn unexplained(
     oracle: &Oracle,
@@ -70,8 +71,10 @@ pub(crate) fn unexplained(
     target: TritonTarget,
     looked_at: &HashMap<String, u64>,
 ) -> UnexplainedFailures {
-    let explained =
-        oracle.parallel(&failures, |_, failure| Parsed::new(&failure.program.text).is_refused_by(memory, target));
+    let is_explained = |failure: &CompileFailure| {
+        Parsed::new(&failure.program.text).is_refused_by(memory, target) || !flagged_by(failure, target).is_empty()
+    };
+    let explained = oracle.parallel(&failures, |_, failure| is_explained(failure));
     let known = explained.iter().filter(|is_explained| **is_explained).count();
     let mut by_signature: BTreeMap<ErrorSignature, Vec<CompileFailure>> = BTreeMap::new();
     for (failure, _) in failures.into_iter().zip(explained).filter(|(_, is_explained)| !is_explained) {
