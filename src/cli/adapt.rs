@@ -108,7 +108,10 @@ fn try_memory(args: &AdaptArgs, oracle: &Oracle, out: &mut impl Write) -> anyhow
     for (what, share) in [("all changed kernels", unfiltered), ("those that no learned rule flags", filtered)] {
         writeln!(out, "{what}: {} of {} compile ({:.1} %)", share.passing, share.all, share.percent())?;
     }
-    writeln!(out, "flagged although they compile: {lost}")?;
+    writeln!(out, "flagged although they compile: {}", lost.len())?;
+    for (code, text) in lost.iter().flatten() {
+        writeln!(out, "  {code}: {text}")?;
+    }
     let found = silent.iter().filter(|one| !one.found_by.is_empty()).count();
     let rules: BTreeSet<&String> = silent.iter().flat_map(|one| &one.found_by).collect();
     writeln!(

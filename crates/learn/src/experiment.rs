@@ -48,8 +48,8 @@ pub struct ExperimentResult {
     pub unfiltered: CompileRate,
     /// The mutants that no proven rule flags.
     pub filtered: CompileRate,
-    /// The number of mutants that compile although a proven rule flags them.
-    pub lost: usize,
+    /// The mutants that compile although a proven rule flags them, with the codes and what is flagged.
+    pub lost: Vec<Vec<(String, String)>>,
     /// The mutants that do not compile and that no built-in rule flags.
     pub silent: Vec<SilentFailure>,
 }
@@ -90,11 +90,11 @@ pub fn experiment(
         passing.chain(gathered.failures.iter().map(|failure| (&failure.program, false))).collect();
     let flagged = oracle.parallel(&all, |_, (program, _)| Parsed::new(&program.text).is_refused_by(memory, target));
     let mut outcome = ExperimentResult::default();
-    for ((_, passes), flagged) in all.iter().zip(flagged) {
+    for ((program, passes), flagged) in all.iter().zip(flagged) {
         let one = CompileRate { passing: usize::from(*passes), all: 1 };
         outcome.unfiltered.add(one);
         if flagged {
-            outcome.lost += one.passing;
+            outcome.lost.extend(passes.then(|| findings(program, memory, target)));
         } else {
             outcome.filtered.add(one);
         }
@@ -119,6 +119,13 @@ impl SilentFailure {
         let message = failure.failing.message.lines().next().unwrap_or_default().to_owned();
         Self { line: text.unwrap_or_default().trim().to_owned(), message, found_by }
     }
+}
+
+/// The codes of the proven rules that flag a program, with what each flags.
+fn findings(program: &KernelProgram, memory: &LearnedRules, target: TritonTarget) -> Vec<(String, String)> {
+    let parsed = Parsed::new(&program.text);
+    let found = flagging(memory, &parsed.context(target));
+    found.into_iter().map(|(rule, span)| (rule.code.clone(), parsed.source.slice(span).to_owned())).collect()
 }
 
 impl CompileRate {

@@ -28,6 +28,8 @@ const OPTIONS: &[&str] = &[
     "max",
     "",
 ];
+/// Keyword arguments that replace one; a pattern may say only that there is one.
+const KEYWORDS: &[&str] = &["hex=True", "axis=0", "mask=None", "keep_dims=True", "dim=0", "dtype=None", "sem=None"];
 const NUMBERS: &[&str] = &["0", "1", "2", "16", "-1", "1.0"];
 
 /// The programs in which one word of the expression at a place is another one. Each word has its turn.
@@ -65,8 +67,10 @@ fn collect(node: Node<'_>, text: &str, tl: &str, leaves: &mut Vec<(Span, Vec<Str
         "true" | "false" | "none" => owned(&["True", "False", "None"]),
         _ => Vec::new(),
     };
-    if matches!(node.kind(), "tuple" | "list") {
-        leaves.push((node_span(node), owned(&["()", "None"])));
+    match node.kind() {
+        "tuple" | "list" => leaves.push((node_span(node), owned(&["()", "None"]))),
+        "keyword_argument" => leaves.push((node_span(node), owned(KEYWORDS))),
+        _ => {}
     }
     if !others.is_empty() {
         leaves.push((node_span(node), others));
@@ -89,12 +93,13 @@ mod tests {
         let start = text.find("tl.atomic_add").unwrap_or_default();
         let found = leaf_variants(&VariationBase::new(&program, &parsed), Span::new(start, text.len() - 1));
         let calls: Vec<&str> =
-            found.iter().take(4).map(|program| program.text.get(start..).unwrap_or_default()).collect();
+            found.iter().take(5).map(|program| program.text.get(start..).unwrap_or_default()).collect();
         assert_eq!(
             calls,
             [
                 "tl.atomic_add(p.to(tl.pointer_type(tl.float32)), 1, sem=\"weak\")\n",
                 "tl.atomic_add(p.to(tl.pointer_type(tl.int1)), 0, sem=\"weak\")\n",
+                "tl.atomic_add(p.to(tl.pointer_type(tl.int1)), 1, hex=True)\n",
                 "tl.atomic_add(p.to(tl.pointer_type(tl.int1)), 1, sem=tl.float32)\n",
                 "tl.atomic_add(p.to(tl.pointer_type(tl.int32)), 1, sem=\"weak\")\n",
             ]

@@ -41,6 +41,7 @@ pub(super) fn forms(
         values.push(format!("{tl}arange(0, {size})"));
         values.push(format!("{tl}zeros(({size},), {tl}float32)"));
         values.push(format!("{tl}zeros(({size}, {size}), {tl}float16)"));
+        values.push(format!("{size} > 1"));
     }
     values.push(format!("{tl}zeros((16, 32), {tl}float32)"));
     values.push(format!("{tl}program_id(0)"));

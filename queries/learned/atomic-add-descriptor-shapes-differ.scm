@@ -1,0 +1,8 @@
+((call
+  function: (_) @p1
+  arguments: (argument_list
+    . (_) @p3
+    . (identifier) @p4 .)) @here
+  (#api? @p1 "tl.atomic_add")
+  (#kind? @p3 "descriptor")
+  (#shapes-differ? @p3 @p4))

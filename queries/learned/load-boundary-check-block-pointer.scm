@@ -1,0 +1,14 @@
+((call
+  function: (_) @p1
+  arguments: (argument_list
+    . (_) @p3
+    (keyword_argument
+      name: (_) @p5
+      value: (tuple
+        . (_) @p7
+        . (_) @p8 .)))) @here
+  (#api? @p1 "tl.load")
+  (#kind? @p3 "block-pointer")
+  (#eq? @p5 "boundary_check")
+  (#eq? @p7 "0")
+  (#eq? @p8 "0"))

@@ -1,4 +1,0 @@
-((augmented_assignment
-  operator: "*="
-  right: (_) @p3) @here
-  (#eq? @p3 "2"))
