@@ -1,7 +1,7 @@
 //! Variations of the arguments with which a failing kernel is compiled. What a pattern flags may compile for pointers to
 //! other elements, for which patterns have no words.
 
-use super::counterexamples::{VariationBase, replaced};
+use super::counterexamples::{VariationBase, replaced_in_turn};
 use super::program::KernelProgram;
 use model::syntax::Span;
 
@@ -25,10 +25,7 @@ pub(crate) fn argument_variants(ground: &VariationBase<'_>) -> Vec<KernelProgram
             Some((Span::new(at, at + value.len()), others(value)))
         })
         .collect();
-    let longest = arguments.iter().map(|(_, others)| others.len()).max().unwrap_or(0);
-    let all =
-        (0..longest).flat_map(|at| arguments.iter().filter_map(move |(span, others)| Some((*span, others.get(at)?))));
-    all.map(|(span, other)| ground.program.with(replaced(text, span, other))).collect()
+    replaced_in_turn(ground, &arguments)
 }
 
 /// What may stand in the comment in place of the type or value of an argument.

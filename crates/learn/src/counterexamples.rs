@@ -211,8 +211,20 @@ fn listed(part: &PatternNode) -> Option<&[String]> {
     })
 }
 
-pub(super) fn replaced(text: &str, span: Span, other: &str) -> String {
+fn replaced(text: &str, span: Span, other: &str) -> String {
     format!("{}{other}{}", text.get(..span.start).unwrap_or(text), text.get(span.end..).unwrap_or_default())
+}
+
+/// The programs in which one of some places has another text. Each place has its turn, so that a limit on their number
+/// leaves none of them out.
+pub(super) fn replaced_in_turn(ground: &VariationBase<'_>, places: &[(Span, Vec<String>)]) -> Vec<KernelProgram> {
+    let text = &ground.program.text;
+    let longest = places.iter().map(|(_, others)| others.len()).max().unwrap_or(0);
+    let all =
+        (0..longest).flat_map(|at| places.iter().filter_map(move |(span, others)| Some((*span, others.get(at)?))));
+    all.filter(|(span, other)| text.get(span.start..span.end) != Some(other.as_str()))
+        .map(|(span, other)| ground.program.with(replaced(text, span, other)))
+        .collect()
 }
 
 /// The texts that may replace a part.

@@ -4,7 +4,7 @@
 use model::syntax::{Span, node_span};
 use tree_sitter::Node;
 
-use super::counterexamples::{VariationBase, replaced};
+use super::counterexamples::{VariationBase, replaced_in_turn};
 use super::program::KernelProgram;
 
 /// Types that replace a type, or a string where a type may be meant.
@@ -38,12 +38,7 @@ pub(crate) fn leaf_variants(ground: &VariationBase<'_>, place: Span) -> Vec<Kern
     let (Some(node), Some(tl)) = (source.node_at(place), ground.language()) else { return Vec::new() };
     let mut leaves: Vec<(Span, Vec<String>)> = Vec::new();
     collect(node, source.text(), &tl, &mut leaves);
-    let longest = leaves.iter().map(|(_, others)| others.len()).max().unwrap_or(0);
-    let all =
-        (0..longest).flat_map(|at| leaves.iter().filter_map(move |(span, others)| Some((*span, others.get(at)?))));
-    all.filter(|(span, other)| source.slice(*span) != *other)
-        .map(|(span, other)| ground.program.with(replaced(source.text(), span, other)))
-        .collect()
+    replaced_in_turn(ground, &leaves)
 }
 
 /// Whether a name of `triton.language` begins as those of the element types do.
