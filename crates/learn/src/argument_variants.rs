@@ -2,11 +2,9 @@
 //! other elements, for which patterns have no words.
 
 use super::counterexamples::{VariationBase, replaced_in_turn};
-use super::program::KernelProgram;
+use super::program::{KernelProgram, signature_comment};
 use model::syntax::Span;
 
-/// The first word of the comment that gives the arguments of a kernel.
-const COMMENT: &str = "# warpsmith: signature";
 const ELEMENTS: &[&str] = &["i32", "fp32", "fp16", "i64"];
 const SIZES: &[&str] = &["16", "1", "2", "100", "1024"];
 
@@ -14,9 +12,10 @@ const SIZES: &[&str] = &["16", "1", "2", "100", "1024"];
 /// has its turn.
 pub(crate) fn argument_variants(ground: &VariationBase<'_>) -> Vec<KernelProgram> {
     let text = &ground.program.text;
-    let before = text.find(&format!("def {}(", ground.program.kernel)).and_then(|at| text.get(..at));
-    let Some(start) = before.and_then(|before| before.rfind(COMMENT)) else { return Vec::new() };
-    let line = text.get(start..).and_then(|rest| rest.lines().next()).unwrap_or_default();
+    let kernel = ground.parsed.module.kernel(&ground.program.kernel);
+    let comment = kernel.and_then(|kernel| signature_comment(text, kernel.def_span.start));
+    let Some(comment) = comment else { return Vec::new() };
+    let (start, line) = (comment.start, ground.parsed.source.slice(comment));
     let arguments: Vec<(Span, Vec<String>)> = line
         .split(' ')
         .filter_map(|word| {

@@ -3,10 +3,16 @@
 use compiler::protocol::{LoweringRequest, SourceFile};
 use compiler::{CompileTarget, GuessOrigin, guesses};
 use model::kernel::Module;
-use model::syntax::Source;
+use model::syntax::{Source, Span};
 
 /// The time limit of one compilation, in seconds. Small kernels take milliseconds, even on a busy machine.
 const SECONDS: f64 = 30.0;
+
+/// The span of the line with the signature comment of the kernel that begins at a place: the last one above it.
+pub(crate) fn signature_comment(text: &str, kernel_start: usize) -> Option<Span> {
+    let start = text.get(..kernel_start)?.rfind("# warpsmith: signature")?;
+    Some(Span::new(start, start + text[start..].find('\n')?))
+}
 
 /// A whole Python file and the name of the kernel in it that is compiled.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

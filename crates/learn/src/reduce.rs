@@ -7,7 +7,7 @@ use model::syntax::{Source, Span, each_node, node_span};
 
 use super::failure::ErrorSignature;
 use super::oracle::OracleClient;
-use super::program::KernelProgram;
+use super::program::{KernelProgram, signature_comment};
 
 /// A failing program, and a program that compiles and differs from it in one place.
 #[derive(Clone, Debug)]
@@ -141,8 +141,7 @@ fn without(program: &KernelProgram, name: &str) -> Option<KernelProgram> {
         None => Span::new(params[at - 1].span.end, params[at].span.end),
     };
     let text = source.text();
-    let line = text.find("# warpsmith: signature")?;
-    let end = line + text[line..].find('\n')?;
+    let Span { start: line, end } = signature_comment(text, kernel.def_span.start)?;
     let word =
         text[line..end].split(' ').find(|word| word.strip_prefix(name).is_some_and(|rest| rest.starts_with('=')))?;
     let comment = text[line..end].replacen(&format!(" {word}"), "", 1);

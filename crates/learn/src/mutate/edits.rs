@@ -6,7 +6,7 @@ use base::rng::Rng;
 use model::kernel::Module;
 use model::syntax::{Source, Span, each_node, field, node_span};
 
-use crate::program::KernelProgram;
+use crate::program::{KernelProgram, signature_comment};
 
 type Change = (Span, String);
 
@@ -81,9 +81,8 @@ fn one_of<'a>(choices: &[&'a str], chance: &mut Rng) -> &'a str {
 /// The span of the value of `name=…` in the signature comment.
 fn in_comment(ground: &EditTarget<'_>, name: &str) -> Option<Span> {
     let text = ground.source.text();
-    let start = text.find("# warpsmith: signature")?;
-    let line = text[start..].lines().next()?;
-    let at = start + line.find(&format!(" {name}="))? + name.len() + 2;
+    let comment = signature_comment(text, ground.kernel.start)?;
+    let at = comment.start + text[comment.start..comment.end].find(&format!(" {name}="))? + name.len() + 2;
     let length = text[at..].find([' ', '\n'])?;
     Some(Span::new(at, at + length))
 }
@@ -320,7 +319,7 @@ fn global_number(ground: &EditTarget<'_>, chance: &mut Rng) -> Option<Vec<Change
         _ => format!("{name} = {text}"),
     };
     // The comment above the kernel stays with the kernel.
-    let comment = ground.source.text()[..ground.kernel.start].rfind("# warpsmith: signature")?;
+    let comment = signature_comment(ground.source.text(), ground.kernel.start)?.start;
     let language = if ground.source.text().contains(" as tlang") { "tlang" } else { "tl" };
     let line = value.replace("{}", language);
     Some(vec![(Span::new(comment, comment), format!("{line}\n\n\n")), (node_span(number), name.to_owned())])
