@@ -30,6 +30,8 @@ mod prefetch;
 mod randomness;
 #[path = "verify/result_containers.rs"]
 mod result_containers;
+#[path = "verify/tampering.rs"]
+mod tampering;
 #[path = "verify/tool_startup.rs"]
 mod tool_startup;
 #[path = "verify/trials.rs"]

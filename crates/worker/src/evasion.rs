@@ -1,12 +1,13 @@
-//! Detection of code that hides its work from the observers: its own threads, and ways around the dispatch modes that
-//! observe torch's operators. Dispatch modes apply to one thread.
+//! Detection of code that hides its work from the observers: its own threads, ways around the dispatch modes that
+//! observe torch's operators, and what leads to the judge's own objects. Dispatch modes apply to one thread.
 //!
 //! Torch and Triton do both themselves, for their own purposes, so the caller decides whether it counts.
 
+use std::cell::Cell;
 use std::sync::{Mutex, PoisonError};
 
 use pyo3::prelude::*;
-use pyo3::types::{PyCFunction, PyDict, PyTuple};
+use pyo3::types::{PyCFunction, PyDict, PyString, PyTuple};
 
 /// The observations of a call.
 #[derive(Default)]
@@ -49,14 +50,79 @@ const MODES: &[&str] = &[
 const MODES_AT: &[(&str, &str)] =
     &[("torch.utils._python_dispatch", "_pop_torch_dispatch_stack"), ("torch.utils._mode_utils", "no_dispatch")];
 
+/// The audit events of functions that lead to the frames or objects of their callers. See the table of audit events of
+/// Python's manual.
+const LOOKS: &[&str] = &["sys._getframe", "sys._current_frames", "gc.get_objects", "gc.get_referrers"];
+/// The attributes that lead to frames. Reading them is an audit event.
+const FRAMES: &[&str] = &["tb_frame", "gi_frame", "cr_frame", "ag_frame"];
+/// The attributes that make a function another one. Setting them is an audit event.
+const CODE: &[&str] = &["__code__", "__defaults__", "__kwdefaults__"];
+
+thread_local! {
+    /// Whether this module itself looks at frames.
+    static IS_LOOKING: Cell<bool> = const { Cell::new(false) };
+}
+
 /// Wraps these functions. It must run before the file is loaded, and before the guard records the state.
 pub(super) fn install(py: Python<'_>) -> PyResult<()> {
     let own = Own::find(py)?;
+    audit(py, &own)?;
     cover(py, ("_thread", THREADS), THREADS_AT, &own, |_, _| true)?;
     if py.import("sys")?.getattr("modules")?.contains("torch")? {
         cover(py, ("torch._C", MODES), MODES_AT, &own, hides)?;
     }
     Ok(())
+}
+
+/// Adds an audit hook, which Python code cannot remove.
+fn audit(py: Python<'_>, own: &Own) -> PyResult<()> {
+    let own = own.clone();
+    let hook = move |args: &Bound<'_, PyTuple>, _: Option<&Bound<'_, PyDict>>| -> PyResult<()> {
+        if IS_LOOKING.get() || seen().is_none() {
+            return Ok(());
+        }
+        let event = args.get_item(0)?.cast_into::<PyString>()?;
+        let event = event.to_str()?;
+        IS_LOOKING.set(true);
+        let found = suspicion(event, &args.get_item(1)?, &own);
+        IS_LOOKING.set(false);
+        if let (Some(found), Some(seen)) = (found?, seen().as_mut())
+            && !seen.evaded.contains(&found)
+        {
+            seen.evaded.push(found);
+        }
+        Ok(())
+    };
+    let hook = PyCFunction::new_closure(py, None, None, hook)?;
+    py.import("sys")?.call_method1("addaudithook", (hook,)).map(drop)
+}
+
+/// What an audit event says about the file, as text; `None` where somebody else caused it.
+fn suspicion(event: &str, details: &Bound<'_, PyAny>, own: &Own) -> PyResult<Option<String>> {
+    let py = details.py();
+    let attribute = || details.get_item(1)?.extract::<String>();
+    if LOOKS.contains(&event) {
+        let found = || format!("`{event}` was called: it leads to objects of the judge");
+        return Ok(own.is_asked_by_file(py)?.then(found));
+    }
+    match event {
+        "object.__getattr__" if FRAMES.contains(&attribute()?.as_str()) => {
+            let name = attribute()?;
+            Ok(own.is_asked_by_file(py)?.then(|| format!("`{name}` was read: it leads to objects of the judge")))
+        }
+        "object.__setattr__" if CODE.contains(&attribute()?.as_str()) => {
+            let (function, name) = (details.get_item(0)?, attribute()?);
+            let file: String = function.getattr("__code__")?.getattr("co_filename")?.extract()?;
+            let text = || {
+                format!(
+                    "`{name}` of `{}` was set",
+                    function.getattr("__qualname__").map_or_else(|_| "?".to_owned(), |name| name.to_string())
+                )
+            };
+            Ok(own.is_watched(&file).then(text))
+        }
+        _ => Ok(None),
+    }
 }
 
 fn cover(
@@ -137,8 +203,42 @@ impl Own {
         Ok(Self { packages, standard: folder(py.import("threading")?.into_any())? })
     }
 
+    /// Whether a function of this file is one that no other code may change: of the judge, torch, Triton, or Python.
+    fn is_watched(&self, file: &str) -> bool {
+        file.starts_with("_warpsmith_")
+            || self.packages.iter().any(|package| file.starts_with(package))
+            || (file.starts_with(&self.standard) && !file.contains("-packages/"))
+    }
+
+    /// Whether the file itself, or the standard library on behalf of it, does what is in progress: anything that is of
+    /// no installed package.
+    fn is_asked_by_file(&self, py: Python<'_>) -> PyResult<bool> {
+        let mut frame = py.import("sys")?.call_method0("_getframe")?;
+        while !frame.is_none() {
+            let code = frame.getattr("f_code")?;
+            let (file, name): (String, String) =
+                (code.getattr("co_filename")?.extract()?, code.getattr("co_name")?.extract()?);
+            // These hand on frames. A traceback that is printed reads them as well.
+            let is_between = file.starts_with('<')
+                || file.ends_with("/inspect.py")
+                || (file.ends_with("/traceback.py") && matches!(name.as_str(), "walk_stack" | "walk_tb"));
+            if !is_between {
+                return Ok(!self.is_watched(&file) && !file.contains("-packages/"));
+            }
+            frame = frame.getattr("f_back")?;
+        }
+        Ok(false)
+    }
+
     /// Whether torch or Triton is the caller, as opposed to the file.
     fn asks(&self, py: Python<'_>) -> PyResult<bool> {
+        let was_looking = IS_LOOKING.replace(true);
+        let asks = self.is_asking(py);
+        IS_LOOKING.set(was_looking);
+        asks
+    }
+
+    fn is_asking(&self, py: Python<'_>) -> PyResult<bool> {
         let mut frame = py.import("sys")?.call_method0("_getframe")?;
         while !frame.is_none() {
             let file: String = frame.getattr("f_code")?.getattr("co_filename")?.extract()?;
