@@ -20,6 +20,14 @@ def filled(view, values, low=-4.0, high=4.0, seed=1, finite=None):
 
 
 class Values(unittest.TestCase):
+    def test_rows_are_constant_or_have_one_outlier(self):
+        for dtype in FLOATS:
+            before = contents(16, 64, dtype=dtype)
+            rows = filled(before.clone(), "constant-rows")
+            self.assertTrue((rows == before[:, :1].double()).all())
+            pulled = filled(before.clone(), "outlier") != before.double()
+            self.assertTrue((pulled.sum(-1) <= 1).all() and pulled.sum() > 12)
+
     def test_every_type_and_layout_takes_every_kind(self):
         for dtype in [*FLOATS, *BYTES, torch.complex64]:
             for values in VALUES:
@@ -75,6 +83,12 @@ class Values(unittest.TestCase):
             self.assertTrue(((far > 110) & (far < 130)).all())
             self.assertGreater(far.max(), far.min())
             self.assertTrue((filled(-before.abs(), "far", high=0.0) < -110).all())
+            below = filled(before.clone(), "below")
+            self.assertTrue(((below < -110) & (below > -130)).all())
+            self.assertTrue((filled(before.clone(), "negative") <= 0).all())
+            self.assertEqual(filled(before.abs(), "below", low=0.0).min(), before.abs().double().min())
+            subnormal = filled(before.clone(), "subnormal").abs()
+            self.assertTrue((subnormal <= torch.finfo(dtype).tiny).all() and (subnormal > 0).any())
             tiny = filled(before.clone(), "tiny")
             self.assertLess(tiny.abs().max(), 5e-3)
             denormal = (tiny.abs() < torch.finfo(dtype).tiny) & (tiny != 0)

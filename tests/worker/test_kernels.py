@@ -62,12 +62,12 @@ class Kernels(unittest.TestCase):
 
     def test_some_bugs_need_their_values(self):
         needed = {
-            ("softmax", "maximum not subtracted"): {"large", "far", "skewed"},
-            ("cross_entropy", "maximum not subtracted"): {"large", "far", "skewed"},
-            ("row_max", "begins at zero"): {"infinite"},
+            ("softmax", "maximum not subtracted"): {"large", "far", "below", "skewed", "outlier"},
+            ("cross_entropy", "maximum not subtracted"): {"large", "far", "below", "skewed", "outlier"},
+            ("row_max", "begins at zero"): {"infinite", "below", "negative", "constant-rows"},
             ("row_max", "swallows NaN"): {"nan"},
-            ("rms_norm", "no eps"): {"tiny", "zeros"},
-            ("layer_norm", "squares"): {"far"},
+            ("rms_norm", "no eps"): {"tiny", "subnormal", "zeros", "constant-rows"},
+            ("layer_norm", "squares"): {"far", "below"},
         }
         for (name, bug), expected in needed.items():
             operation = OPERATIONS[name]

@@ -50,7 +50,7 @@ impl Trial {
     /// Whether the original may be so inexact on these inputs, where large numbers cancel, that only a run at a higher
     /// precision shows what is right.
     pub(super) fn needs_reference(&self) -> bool {
-        self.inputs.values == FloatContents::Far
+        matches!(self.inputs.values, FloatContents::Far | FloatContents::Below | FloatContents::ConstantRows)
     }
 }
 
@@ -126,11 +126,16 @@ const VALUES: &[(FloatContents, &str)] = &[
     (FloatContents::Integers, "small integers"),
     (FloatContents::Large, "large magnitudes"),
     (FloatContents::Far, "all far from zero"),
+    (FloatContents::Below, "all far below zero"),
+    (FloatContents::Negative, "none above zero"),
     (FloatContents::Tiny, "tiny and denormal"),
+    (FloatContents::Subnormal, "all denormal"),
     (FloatContents::Constant, "one constant"),
+    (FloatContents::ConstantRows, "one constant in each row"),
     (FloatContents::Zeros, "zeros"),
     (FloatContents::Sorted, "sorted"),
     (FloatContents::Skewed, "a few far greater than the rest"),
+    (FloatContents::Outlier, "one in each row far greater than the rest"),
     (FloatContents::Infinite, "minus infinity in some places and rows"),
     (FloatContents::Nan, "a few NaN"),
 ];
@@ -202,7 +207,7 @@ fn prime_below(size: i64) -> i64 {
 /// Whether a NaN in the original's results is meaningful. Large magnitudes overflow in intermediate results, in some
 /// kernels earlier than in others.
 pub(super) fn means_nan(inputs: &Inputs) -> bool {
-    !matches!(inputs.values, FloatContents::Large | FloatContents::Far)
+    !matches!(inputs.values, FloatContents::Large | FloatContents::Far | FloatContents::Below)
 }
 
 /// The call as text, for example `softmax(float32[4096,1000], 1000)`.

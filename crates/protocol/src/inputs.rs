@@ -70,14 +70,24 @@ pub enum FloatContents {
     Large,
     /// Values far from zero with one sign, so that their differences are lost in their squares.
     Far,
+    /// Values far below zero, for tensors that may be negative.
+    Below,
+    /// No positive values, for tensors that may be negative.
+    Negative,
     /// Magnitudes far below the recorded ones, some of them denormal.
     Tiny,
+    /// Denormal numbers alone.
+    Subnormal,
     /// One value everywhere.
     Constant,
+    /// One value in each row, another one in the next.
+    ConstantRows,
     /// Values that ascend along the last dimension.
     Sorted,
     /// A few elements are a thousand times the rest.
     Skewed,
+    /// One element of each row is a thousand times the rest.
+    Outlier,
     /// Some elements, and the whole of some rows, are minus infinity.
     Infinite,
     /// A few elements are NaN.

@@ -319,13 +319,15 @@ def runs_at(reference, jittered, at, count):
 
 
 def arithmetic_of(leaves):
-    """The share of the movement of results under moved inputs that the rounding of the arithmetic would cause.
+    """The rounding of the arithmetic, the share of the movement of results under moved inputs that it would cause, and
+    the most terms that a sum may have.
 
     Inputs move by their own rounding error, but kernels calculate with 24 bits on inputs with 8 and 11 bits."""
-    dtypes = [leaf.data.dtype for leaf in leaves if leaf.data is not None and leaf.path.startswith("argument")]
-    places = [torch.finfo(dtype).eps for dtype in dtypes if is_float(dtype)]
-    rounding = max(places, default=ARITHMETIC)
-    return min(rounding, ARITHMETIC), min(1.0, ARITHMETIC / rounding)
+    given = [leaf.data for leaf in leaves if leaf.data is not None and leaf.path.startswith("argument")]
+    given = [data for data in given if is_float(data.dtype)]
+    rounding = max((torch.finfo(data.dtype).eps for data in given), default=ARITHMETIC)
+    terms = max((data.numel() for data in given), default=1)
+    return min(rounding, ARITHMETIC), min(1.0, ARITHMETIC / rounding), max(terms, 1)
 
 
 def is_float(dtype):

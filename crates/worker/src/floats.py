@@ -126,15 +126,15 @@ class Floats:
     """A float leaf of all runs, as rows."""
 
     def __init__(self, leaf, o, c, r, js, rounding, holds_nan, level=None):
-        self.leaf, self.holds_nan, self.level = leaf, holds_nan, level
-        self.arithmetic, self.share = rounding
+        self.leaf, self.holds_nan, self.level, self.rounding = leaf, holds_nan, level, rounding
+        self.arithmetic, self.share, terms = rounding
         info = torch.finfo(o.dtype)
         size = real(o).dtype.itemsize
         # `finfo` is wrong about one type.
         self.eps = 0.25 if "e5m2" in str(o.dtype) else info.eps
         self.greatest, self.ulps = info.max, ULPS[size]
-        # Below the normal numbers of wide types devices flush to zero.
-        self.quantum = info.tiny if size >= 4 or o.dtype is torch.bfloat16 else info.tiny * self.eps
+        # Below the normal numbers of wide types devices flush to zero, each term of a sum by itself.
+        self.quantum = info.tiny * terms if size >= 4 or o.dtype is torch.bfloat16 else info.tiny * self.eps
         # A run at a higher precision may still return its results in the narrow type.
         self.last_rounding = 0.5 if r is None or r.dtype.itemsize > o.dtype.itemsize else 1.0
         self.given = (o, r, *js)
@@ -252,7 +252,7 @@ class Floats:
     def is_fine_everywhere(self):
         """Whether all elements are within their bounds, as a truth value on the device. Elements outside may still
         be right."""
-        bounds = self.leaf.learn(("bounds", self.level, self.arithmetic, self.share), self.given, self.bounds)
+        bounds = self.leaf.learn(("bounds", self.level, self.rounding), self.given, self.bounds)
         if bounds is None:
             return torch.stack([self.is_fine(part) for part in self.parts()]).all()
         parts = zip(self.runs[1].split(self.step), *bounds)

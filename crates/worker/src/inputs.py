@@ -84,10 +84,15 @@ class Filler:
         {
             "large": self.large,
             "far": self.far,
+            "below": self.far_below,
+            "negative": self.negative,
             "tiny": self.tiny,
+            "subnormal": self.subnormal,
             "constant": self.constant,
+            "constant-rows": self.constant_rows,
             "sorted": self.sort,
             "skewed": self.skewed,
+            "outlier": self.outlier,
             "infinite": self.infinite,
             "nan": self.nan,
             "integers": self.integers,
@@ -129,6 +134,17 @@ class Filler:
         shift = min(30.0 * self.amplitude(), top) * (1 if self.high > 0 else -1)
         self.change(lambda part: (part + shift).clamp(-top, top))
 
+    def far_below(self):
+        if self.low >= 0:
+            return
+        top = self.info.max / 8
+        shift = min(30.0 * self.amplitude(), top)
+        self.change(lambda part: (part - shift).clamp(-top, top))
+
+    def negative(self):
+        if self.low < 0:
+            self.change(lambda part: -part.abs())
+
     def tiny(self):
         """A ten-thousandth of the recorded contents, or as little as the type can represent; every eighth is
         denormal."""
@@ -141,8 +157,18 @@ class Filler:
 
         self.change(small)
 
+    def subnormal(self):
+        recorded = max(self.amplitude(), self.info.tiny)
+        self.change(lambda part: self.kept(part / recorded * self.info.tiny))
+
     def constant(self):
         self.view.fill_(self.usual())
+
+    def constant_rows(self):
+        if self.view.ndim > 1:
+            self.change(lambda part: part[..., :1].expand_as(part))
+        else:
+            self.constant()
 
     def usual(self):
         value = 0.75 * self.high + 0.25 * self.low
@@ -170,6 +196,18 @@ class Filler:
         self.change(pulled)
         one = self.element()
         one.copy_((one.to(self.wide) * 1000).clamp(-top, top))
+
+    def outlier(self):
+        if self.view.ndim == 0:
+            return
+        top = max(self.info.max / 8, self.amplitude())
+
+        def pulled(part):
+            at = torch.zeros(part.shape, dtype=torch.bool, device=part.device)
+            at.scatter_(-1, self.below(part.shape[-1], (*part.shape[:-1], 1)), True)
+            return torch.where(at, (part * 1000).clamp(-top, top), part)
+
+        self.change(pulled)
 
     def infinite(self):
         if self.low >= 0:

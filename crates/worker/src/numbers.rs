@@ -15,4 +15,4 @@ pub use distribution::Spread;
 pub use element::{ElementKind, ElementType};
 pub use element_bytes::ElementBytes;
 pub use fill::Area;
-pub use floats::{ARITHMETIC, FACTOR, FloatMismatch, Floats, Scales};
+pub use floats::{ARITHMETIC, Arithmetic, FACTOR, FloatMismatch, Floats, Scales};

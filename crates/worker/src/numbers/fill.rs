@@ -202,6 +202,18 @@ impl<'a> Area<'a> {
                 let shift = (30.0 * amplitude).min(top) * if high > 0.0 { 1.0 } else { -1.0 };
                 self.change(chance, |_, _, old| (old + shift).clamp(-top, top));
             }
+            "below" | "negative" if low >= 0.0 => {}
+            "below" => {
+                let top = greatest / 8.0;
+                let shift = (30.0 * amplitude).min(top);
+                self.change(chance, |_, _, old| (old - shift).clamp(-top, top));
+            }
+            "negative" => self.change(chance, |_, _, old| -old.abs()),
+            "subnormal" => {
+                let recorded = amplitude.max(tiny);
+                let least = if low > 0.0 { element.decode(1) } else { f64::NEG_INFINITY };
+                self.change(chance, |_, _, old| (old / recorded * tiny).max(least));
+            }
             "tiny" => {
                 let recorded = amplitude.max(tiny);
                 let factor = 1e-4_f64.max(16.0 * tiny).min(0.1);
@@ -216,7 +228,21 @@ impl<'a> Area<'a> {
                 let value = if value != 0.0 || low >= 0.0 { value } else { high };
                 self.change(chance, |_, _, _| value);
             }
-            "sorted" => self.sort(),
+            "constant-rows" if self.shape.len() > 1 => self.each_row(|row| {
+                let first = row.first().copied().unwrap_or_default();
+                row.fill(first);
+            }),
+            "constant-rows" => return self.apply("constant", (low, high), chance),
+            "sorted" => self.each_row(|row| row.sort_by(f64::total_cmp)),
+            "outlier" if self.shape.is_empty() => {}
+            "outlier" => {
+                let top = (greatest / 8.0).max(amplitude);
+                let width = self.width() as u64;
+                self.each_row(|row| {
+                    let at = chance.below(width) as usize;
+                    row[at] = (row[at] * 1000.0).clamp(-top, top);
+                });
+            }
             "skewed" => {
                 let top = (greatest / 8.0).max(amplitude);
                 let pulled = |old: f64| (old * 1000.0).clamp(-top, top);
@@ -283,12 +309,13 @@ impl<'a> Area<'a> {
         });
     }
 
-    fn sort(&mut self) {
+    /// Replaces the contents of each row by what `change` makes of them.
+    fn each_row(&mut self, mut change: impl FnMut(&mut [f64])) {
         let (element, width) = (self.element, self.width());
         for (start, step) in self.rows() {
             let bytes = (0..width).map(|column| start + column * step);
             let mut row: Vec<f64> = bytes.clone().map(|at| element.decode(element.read(self.bytes, at))).collect();
-            row.sort_by(f64::total_cmp);
+            change(&mut row);
             bytes.zip(row).for_each(|(at, value)| element.write(self.bytes, at, element.encode(value)));
         }
     }

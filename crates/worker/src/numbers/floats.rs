@@ -24,6 +24,17 @@ const SAMPLE: usize = 1 << 16;
 /// The number of elements that are processed together, in whole rows.
 const PART: usize = 1 << 14;
 
+/// The arithmetic of a kernel on given arguments.
+#[derive(Clone, Copy, Debug)]
+pub struct Arithmetic {
+    /// Its rounding error, relative to a result.
+    pub rounding: f64,
+    /// The share of the movement of results under moved inputs that this error would cause.
+    pub share: f64,
+    /// The most terms that a sum may have. Devices may flush each one that is no normal number to zero.
+    pub terms: f64,
+}
+
 /// A float result in all runs.
 #[derive(Debug)]
 pub struct Floats<'a> {
@@ -95,13 +106,13 @@ impl FloatMismatch {
 }
 
 impl<'a> Floats<'a> {
-    /// `rounding` is the rounding error of the arithmetic, and its share of the movement under moved inputs.
+    /// The error model of a result, with the runs that show the original's error.
     pub fn new(
         original: ElementBytes<'a>,
         shape: &[i64],
         reference: Option<ElementBytes<'a>>,
         jittered: Vec<ElementBytes<'a>>,
-        (arithmetic, share): (f64, f64),
+        Arithmetic { rounding: arithmetic, share, terms }: Arithmetic,
         (holds_nan, level): (bool, Option<f64>),
         known: Option<Scales>,
     ) -> Self {
@@ -118,7 +129,7 @@ impl<'a> Floats<'a> {
             share,
             holds_nan,
             eps: element.eps(),
-            quantum: if is_wide { element.tiny() } else { element.tiny() * element.eps() },
+            quantum: if is_wide { element.tiny() * terms } else { element.tiny() * element.eps() },
             ulps: [1.0, 2.0, 4.0, 4.0][element.size.ilog2() as usize],
             last_rounding: if is_finer { 0.5 } else { 1.0 },
             width: by_row.then_some(width),

@@ -189,7 +189,7 @@ impl TorchFreeComparer {
             return Ok(too_far(leaf, &floats, c));
         }
         // Inputs with fewer bits move by more than the rounding of the arithmetic.
-        let takes_moved = reference.is_none() || rounding.1 >= 1.0;
+        let takes_moved = reference.is_none() || rounding.share >= 1.0;
         let runs = reference.into_iter().chain(jittered.into_iter().filter(|_| takes_moved));
         Ok(integers(leaf, o, c, runs.filter(|run| run.element == o.element)))
     }

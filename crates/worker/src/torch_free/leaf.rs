@@ -6,7 +6,7 @@ use protocol::runner::{Difference, ExportedResults, LeafValue};
 
 use crate::buffers::BufferSource;
 use crate::errors::failed;
-use crate::numbers::{ARITHMETIC, ElementBytes, ElementKind, ElementType, FACTOR, Floats};
+use crate::numbers::{ARITHMETIC, Arithmetic, ElementBytes, ElementKind, ElementType, FACTOR, Floats};
 
 /// A value inside results, with its elements in contiguous memory.
 pub(super) struct DenseLeaf {
@@ -128,13 +128,14 @@ pub(super) fn changed(one: &[DenseLeaf], other: &[DenseLeaf]) -> Vec<Difference>
     found.collect()
 }
 
-/// The share of the movement of results under moved inputs that the rounding of the arithmetic would cause.
-pub(super) fn arithmetic_of(leaves: &[DenseLeaf]) -> (f64, f64) {
+/// The rounding of the arithmetic on these arguments.
+pub(super) fn arithmetic_of(leaves: &[DenseLeaf]) -> Arithmetic {
     let arguments = leaves.iter().filter(|leaf| leaf.is_argument()).filter_map(DenseLeaf::run);
-    let places = arguments.filter(|run| run.element.is_float()).map(|run| run.element.eps());
-    let rounding = places.fold(0.0, f64::max);
+    let floats: Vec<_> = arguments.filter(|run| run.element.is_float()).collect();
+    let rounding = floats.iter().map(|run| run.element.eps()).fold(0.0, f64::max);
     let rounding = if rounding == 0.0 { ARITHMETIC } else { rounding };
-    (rounding.min(ARITHMETIC), (ARITHMETIC / rounding).min(1.0))
+    let terms = floats.iter().map(|run| run.count()).max().unwrap_or(1).max(1);
+    Arithmetic { rounding: rounding.min(ARITHMETIC), share: (ARITHMETIC / rounding).min(1.0), terms: terms as f64 }
 }
 
 /// The index of an element as text.

@@ -89,6 +89,16 @@ fn named_contents_have_their_described_values() {
     assert!(large.iter().any(|value| value.abs() > 300.0) && large.iter().all(|value| value.abs() <= 600.0));
     let far = of("far", -6.0);
     assert!(far.iter().all(|value| (170.0..=190.0).contains(value)) && far.iter().any(|&value| value != far[0]));
+    assert!(of("below", -6.0).iter().all(|value| (-190.0..=-170.0).contains(value)));
+    assert!(of("below", 0.5).iter().all(|&value| value >= 0.5));
+    assert!(of("negative", -6.0).iter().all(|&value| value <= 0.0));
+    let subnormal = of("subnormal", -6.0);
+    assert!(subnormal.iter().all(|value| value.abs() <= 2.0_f64.powi(-14)) && subnormal.iter().any(|&it| it != 0.0));
+    let rows = of("constant-rows", -6.0);
+    assert!(rows.chunks(128).all(|row| row.iter().all(|&value| value == row[0])) && rows[0] != rows[128]);
+    let outliers = of("outlier", -6.0);
+    let pulled = |row: &[f64]| count(row, &|value| value.abs() > 6.0);
+    assert!(outliers.chunks(128).all(|row| pulled(row) <= 1) && outliers.chunks(128).map(pulled).sum::<usize>() > 50);
     let tiny = of("tiny", -6.0);
     let denormal = count(&tiny, &|value| value != 0.0 && value.abs() < 2.0_f64.powi(-14));
     assert!(denormal > 500 && tiny.iter().all(|value| value.abs() < 0.01), "{denormal}");
