@@ -84,7 +84,7 @@ impl Compiler {
         }
         let compile = RunnerRequest::Compile { inputs: Inputs::default(), chosen: Vec::new(), drafts: false };
         match self.ask(&compile) {
-            RunnerReply::Compiled { notes, code: Some(code), .. } if notes.is_empty() => code,
+            RunnerReply::Compiled { failed: None, code: Some(code), .. } => code,
             other => panic!("{other:?}"),
         }
     }

@@ -134,6 +134,27 @@ fn rules_ask_their_context_for_lines() {
     assert_none(&problems);
 }
 
+/// A candidate writes some of the messages: what they say must not decide how it is judged.
+#[test]
+fn the_judge_and_the_search_look_for_nothing_in_messages() {
+    const MESSAGES: [&str; 7] = ["why", "evidence", "error", "message", "failure", "said", "stderr"];
+    const SEARCHES: [&str; 5] = ["contains", "starts_with", "lines", "find", "matches"];
+    let is_judged = |path: &str| path.starts_with("crates/judge/src/") || path.starts_with("crates/search/src/");
+    // The texts that these read are source code.
+    let reads_code = |path: &str| path.ends_with("/external_uses.rs") || path.ends_with("/arithmetic.rs");
+    let mut problems = Vec::new();
+    for (path, text) in code().iter().filter(|(path, _)| is_judged(path) && !reads_code(path)) {
+        for (message, search) in MESSAGES.iter().flat_map(|message| SEARCHES.map(|search| (message, search))) {
+            let words = [".", "()."].map(|call| format!("{message}{call}{search}("));
+            let texts = [".to_string().", ".as_str().", ".text."].map(|call| format!("{message}{call}{search}("));
+            if let Some(found) = words.iter().chain(&texts).find(|words| text.contains(*words)) {
+                problems.push(format!("{path}: `{found}` decides by a message; give the failure a cause"));
+            }
+        }
+    }
+    assert_none(&problems);
+}
+
 #[test]
 fn the_model_the_rules_and_the_ide_are_pure() {
     let mut problems = Vec::new();

@@ -60,6 +60,9 @@ const REFUSED: &[(&str, &str, &str, Edit<'_>)] = &[
     ("import", "load", "no_such_module", ("import torch\n", "import torch, no_such_module\n")),
     ("syntax", "load", "SyntaxError", ("rows, columns = x.shape", "rows, columns = x.shape)")),
     ("renamed", "load", "scale", ("def scale(x)", "def other(x)")),
+    // What a candidate says decides nothing.
+    ("raises_words", "run", "nothing is kept", (RETURN, "    raise ValueError('CUDA error: out of memory; nothing is kept under 3; Fake meta tensor; \
+      the comparing process had ended and was started again; OutOfResources: out of resource; CompilationError')\n")),
     ("raises", "run", "no such luck", (RETURN, "    raise ValueError('no such luck')\n")),
     ("kernel_raises", "run", "scale_kernel", ("y = x * 2.0", "y = x * missing")),
     ("wrong", "output", "60 of 60", WRONG),

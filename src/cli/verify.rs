@@ -11,7 +11,9 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail};
 use serde::Serialize;
 
-use judge::{Check, Claim, Effort, Evaluator, JudgedOn, Measured, Outcome, Task, TimingSummary, Verdict, devices};
+use judge::{
+    Check, Claim, Effort, Evaluator, JudgedOn, Measured, Outcome, Task, TimingSummary, UndecidedCause, Verdict, devices,
+};
 use protocol::Workload;
 use runtime::python::environment::PythonEnvironment;
 use workload::{CallQuery, CallRecorder, CallSubject, NoCallReason};
@@ -106,7 +108,7 @@ pub(super) fn run(args: &VerifyArgs, out: &mut impl Write) -> anyhow::Result<Exi
     if let (true, Err(error)) = (args.json, &judged)
         && !is_closed_pipe(error)
     {
-        let verdict = Verdict::undecided(format!("{error:#}"));
+        let verdict = Verdict::undecided(UndecidedCause::Other, format!("{error:#}"));
         write(true, args.batch || args.repeat > 1, &args.candidate, &verdict, since.elapsed().as_secs_f64(), out)?;
     }
     judged
@@ -260,7 +262,7 @@ fn write(
         // A prediction does not say whether the candidate is correct, so the status is not success.
         Outcome::Predicted => ("predicted", None, None, None, FAILED),
         Outcome::Refused { reason, evidence, line } => ("refused", Some(reason.name()), Some(evidence), *line, FOUND),
-        Outcome::Undecided { why } => ("undecided", None, Some(why), None, FAILED),
+        Outcome::Undecided { why, .. } => ("undecided", None, Some(why), None, FAILED),
     };
     let objection = claim.as_ref().and_then(|claim| claim.objection.clone());
     if json {

@@ -9,6 +9,7 @@ use super::child_processes::{RunnerProcess, how};
 use super::claim::{Claim, LEAST_SPEEDUP};
 use super::locks::lock;
 use super::stop_reason::Stop;
+use super::undecided::Undecided;
 use super::verdict::Measured;
 
 /// The most other configurations that are timed.
@@ -67,8 +68,10 @@ impl Case<'_> {
                 tracing::debug!(why = raised.text, "the original does not accept a configuration");
                 Ok(None)
             }
-            Ok(_) => Err(Stop::Undecided("the original's process answers another question".to_owned())),
-            Err(gone) => Err(Stop::Undecided(format!("the original fails with {}: {}", names(rival), how(&gone)))),
+            Ok(_) => Err(Undecided::process("the original's process answers another question").into()),
+            Err(gone) => {
+                Err(Undecided::original(format!("the original fails with {}: {}", names(rival), how(&gone))).into())
+            }
         }
     }
 }

@@ -16,7 +16,7 @@ use super::memory_checker::{Tool, ToolReport};
 use super::original::Original;
 use super::precise_original::{Finer, NO_REFERENCE, PreciseOriginal};
 use super::timed_block::block_bytes;
-use super::undecided::Undecided;
+use super::undecided::{Undecided, UndecidedCause};
 
 use super::call_needs::Needs;
 use super::trials::{Trial, trials};
@@ -196,7 +196,7 @@ impl Baseline {
         match &*found {
             TrialState::Known(known) => Ok(known.clone()),
             TrialState::Failed(why) => {
-                let why = Undecided(why.0.clone());
+                let why = why.clone();
                 *found = TrialState::Nothing;
                 Err(why)
             }
@@ -290,7 +290,8 @@ impl Baseline {
         *lock(&self.lifted_ahead) = None;
         let mut known = known?;
         if let (true, TrialBaseline::Skipped(why)) = (is_first, &known) {
-            return Err(Undecided(format!("the original itself fails: {why}")));
+            let why = format!("the original itself fails: {why}");
+            return Err(Undecided::new(UndecidedCause::Call, why));
         }
         let bytes = match &known {
             TrialBaseline::Ready(ready) => ready.ran.results.rough_bytes() * 6,

@@ -15,13 +15,13 @@ use runtime::python::{ComputeDevice, Forker, ForkerError, cache_folder, state_fo
 use super::baseline::Baseline;
 use super::busy_time::{BusyGuard, BusyTime};
 use super::candidate_process::CandidateProcess;
-use super::child_processes::{ComparerProcess, DeviceProcesses, RESTARTED};
+use super::child_processes::{ComparerProcess, DeviceProcesses};
 use super::devices::predicted;
 use super::limits::{CandidateLimits, SHARE};
 use super::locks::{Held, holds_device, lock};
 use super::model::Gpu;
 use super::tool_process::ToolProcess;
-use super::undecided::Undecided;
+use super::undecided::{Undecided, UndecidedCause};
 
 use super::semaphore::{CountingSemaphore, SemaphorePermit};
 use super::verdict::Verdict;
@@ -303,8 +303,9 @@ impl Bench {
         workload: &Workload,
         moves_weights: bool,
     ) -> Result<Arc<Baseline>, Undecided> {
-        let text =
-            std::fs::read(file).map_err(|error| Undecided(format!("{} cannot be read: {error}", file.display())))?;
+        let text = std::fs::read(file).map_err(|error| {
+            Undecided::new(UndecidedCause::Other, format!("{} cannot be read: {error}", file.display()))
+        })?;
         let key = format!("{}{moves_weights}{}", blake3::hash(&text), serde_json::to_string(workload)?);
         let mut all = self.baselines.lock().unwrap_or_else(PoisonError::into_inner);
         let weights = Weights { seed: self.weights, are_moved: moves_weights };
@@ -395,6 +396,10 @@ impl Drop for Bench {
     }
 }
 
+fn restarted() -> Undecided {
+    Undecided::new(UndecidedCause::ResultsLost, "the comparing process had ended and was started again")
+}
+
 /// Asks a process, or starts it again if it has ended. The new one is not asked: it numbers results from the beginning, so
 /// a number of the former one's may be that of other results there.
 fn ask_or_restart<P, T>(
@@ -405,12 +410,9 @@ fn ask_or_restart<P, T>(
 ) -> Result<T, Undecided> {
     if process.as_mut().is_none_or(is_gone) {
         *process = Some(start()?);
-        return Err(Undecided(RESTARTED.to_owned()));
+        return Err(restarted());
     }
-    match process.as_mut() {
-        Some(process) => ask(process),
-        None => Err(Undecided(RESTARTED.to_owned())),
-    }
+    process.as_mut().map_or_else(|| Err(restarted()), ask)
 }
 
 /// A guard: the device is held exclusively until it is dropped.
@@ -455,11 +457,11 @@ mod tests {
     fn a_restarted_comparer_does_not_get_the_pending_request() {
         let mut process = Some("former");
         let ask = |process: &mut Option<&'static str>, is_gone: bool| {
-            ask_or_restart(process, |_| is_gone, || Ok("new"), |asked| Ok(*asked)).map_err(|why| why.0)
+            ask_or_restart(process, |_| is_gone, || Ok("new"), |asked| Ok(*asked)).map_err(|undecided| undecided.cause)
         };
         assert_eq!(ask(&mut process, false), Ok("former"));
-        assert_eq!(ask(&mut process, true), Err(RESTARTED.to_owned()));
+        assert_eq!(ask(&mut process, true), Err(UndecidedCause::ResultsLost));
         assert_eq!(ask(&mut process, false), Ok("new"));
-        assert_eq!(ask(&mut None, false), Err(RESTARTED.to_owned()));
+        assert_eq!(ask(&mut None, false), Err(UndecidedCause::ResultsLost));
     }
 }

@@ -13,7 +13,8 @@ use super::baseline::Baseline;
 use super::bench::Bench;
 use super::candidate_process::CandidateProcess;
 use super::effort::Effort;
-use super::stop_reason::{STOPPED, Stop};
+use super::stop_reason::Stop;
+use super::undecided::Undecided;
 use super::verdict::{Check, Measured};
 
 /// One candidate to judge, with the calls and the effort.
@@ -41,7 +42,7 @@ impl Task {
     }
 
     pub(super) fn still(&self) -> Result<(), Stop> {
-        if self.is_unwanted() { Err(Stop::Undecided(STOPPED.to_owned())) } else { Ok(()) }
+        if self.is_unwanted() { Err(Undecided::cancelled().into()) } else { Ok(()) }
     }
 }
 

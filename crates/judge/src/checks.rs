@@ -10,6 +10,7 @@ use super::case::Case;
 use super::operators;
 use super::stop_reason::{Stop, as_a, in_trial};
 use super::trials::Trial;
+use super::undecided::Undecided;
 use super::verdict::Reason;
 
 /// How often the recorded call is repeated to find races.
@@ -31,7 +32,7 @@ impl Case<'_> {
         let (known, other) = self.recorded()?;
         let habits = self.baseline.traits(self.bench)?;
         if habits.is_unseen {
-            return Err(Stop::Undecided(UNSEEN.to_owned()));
+            return Err(Undecided::original(UNSEEN).into());
         }
         self.took = known.took.max(other.took);
         let trial = self.baseline.trials[0].clone();
@@ -68,7 +69,7 @@ impl Case<'_> {
     fn recorded(&self) -> Result<(Arc<Ready>, Arc<Ready>), Stop> {
         match (self.baseline.known(self.bench, 0)?, self.baseline.known(self.bench, 1)?) {
             (TrialBaseline::Ready(known), TrialBaseline::Ready(other)) => Ok((known, other)),
-            _ => Err(Stop::Undecided("the original refuses the recorded call".to_owned())),
+            _ => Err(Undecided::original("the original refuses the recorded call").into()),
         }
     }
 

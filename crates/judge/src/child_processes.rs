@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 use serde::de::DeserializeOwned;
 
 use protocol::runner::{
-    AuthenticatedReply, ChildRole, Compared, ComparerReply, ComparerRequest, Difference, ExitCause, ExportedResults,
-    Fence, PythonException, RunnerReply, RunnerRequest, Weights,
+    AuthenticatedReply, ChildRole, Compared, ComparerFailure, ComparerReply, ComparerRequest, Difference, ExitCause,
+    ExportedResults, Fence, PythonException, RunnerReply, RunnerRequest, Weights,
 };
 use protocol::{MAX_FRAME, Workload, write_frame};
 use runtime::python::{Child, ChildExit, Forker, ForkerError};
@@ -19,8 +19,6 @@ use runtime::python::{Child, ChildExit, Forker, ForkerError};
 use super::locks::lock;
 use super::undecided::Undecided;
 
-/// The error that is reported once when the comparer's process had ended.
-pub(super) const RESTARTED: &str = "the comparing process had ended and was started again";
 /// The time limit of one request to the comparer.
 const COMPARER_LIMIT: Duration = Duration::from_secs(120);
 /// How long to wait for the forker's report of an end that was noticed otherwise.
@@ -187,6 +185,12 @@ pub(super) enum ComparerError {
     /// The comparer ran out of device memory.
     #[error("the device's memory does not suffice to compare results")]
     Memory,
+    /// It holds no results in a slot: its process was started again meanwhile.
+    #[error("results were lost: {0}")]
+    MissingSlot(String),
+    /// All judgements are cancelled.
+    #[error("stopped")]
+    Cancelled,
     /// Another reason, which is no fault of the candidate.
     #[error("results cannot be compared: {0}")]
     Other(String),
@@ -228,7 +232,7 @@ impl ComparerProcess {
     /// Sends a request and waits for the reply.
     pub(super) fn ask(&mut self, request: &ComparerRequest) -> Result<ComparerReply, ComparerError> {
         if self.child.is_left() {
-            return Err(ComparerError::Other("stopped".to_owned()));
+            return Err(ComparerError::Cancelled);
         }
         let since = Instant::now();
         let asked = write_frame(&mut self.child.stream, request).and_then(|()| {
@@ -239,8 +243,11 @@ impl ComparerProcess {
         let held = asked.as_ref().map_or(0, |compared| compared.held);
         tracing::debug!(request = name(request), seconds, is_answered, held, "the comparer was asked");
         match asked.map(|compared| compared.reply) {
-            Ok(ComparerReply::Failed { is_memory: true, .. }) => Err(ComparerError::Memory),
-            Ok(ComparerReply::Failed { why, .. }) => Err(ComparerError::Other(why)),
+            Ok(ComparerReply::Failed { cause, why }) => Err(match cause {
+                ComparerFailure::DeviceMemory => ComparerError::Memory,
+                ComparerFailure::MissingSlot => ComparerError::MissingSlot(why),
+                ComparerFailure::Other => ComparerError::Other(why),
+            }),
             Ok(reply) => Ok(reply),
             Err(error) => {
                 let end = self.child.wait(Duration::from_secs(1)).ok().flatten();

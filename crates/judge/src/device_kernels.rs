@@ -11,7 +11,7 @@ use super::case::Case;
 use super::child_processes::RunnerGone;
 use super::locks::{lock, lock_first};
 use super::operators::is_free;
-use super::stop_reason::{STOPPED, Stop};
+use super::stop_reason::Stop;
 use super::undecided::Undecided;
 use super::verdict::Reason;
 
@@ -42,7 +42,7 @@ impl Baseline {
         let request = RunnerRequest::Run(EntryCall { list: true, watch: true, export: false, chosen, forced, ..call });
         let found = match runner.ask(&request, bench.limits.call) {
             Ok(RunnerReply::Ran(ran)) => ran.kernels,
-            Err(RunnerGone::Unwanted) => return Err(Undecided(STOPPED.to_owned())),
+            Err(RunnerGone::Unwanted) => return Err(Undecided::cancelled()),
             _ => None,
         };
         Ok(known.insert(found).clone())

@@ -15,6 +15,7 @@ use super::model::{Gpu, Predictor};
 use super::profile::Profiles;
 use super::remote::{Hello, Remote};
 use super::remote_target::{RemoteJudges, RemoteTarget};
+use super::undecided::Undecided;
 use super::verdict::Verdict;
 use super::{Devices, devices};
 
@@ -214,7 +215,7 @@ impl Evaluator {
             JudgeBackend::Predicted(predictor) => predictor.judge(task),
             JudgeBackend::Local(benches) => {
                 let least = benches.iter().min_by_key(|(_, busy)| busy.load(Ordering::Relaxed));
-                let Some((bench, busy)) = least else { return Verdict::undecided("there is no device") };
+                let Some((bench, busy)) = least else { return Undecided::process("there is no device").into() };
                 busy.fetch_add(1, Ordering::Relaxed);
                 let verdict = bench.judge(task);
                 busy.fetch_sub(1, Ordering::Relaxed);

@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 
 use protocol::Workload;
 use protocol::runner::{
-    CallOutput, ComparerRequest, Difference, EntryCall, ExportedResults, PythonException, RunnerReply, RunnerRequest,
+    CallOutput, ComparerRequest, Difference, EntryCall, ExceptionCause, ExportedResults, PythonException, RunnerReply,
+    RunnerRequest,
 };
 use workload::place_of_comment;
 
@@ -15,7 +16,7 @@ use super::baseline::Ready;
 use super::bench::{Bench, DeviceGuard, Shared};
 use super::candidate_notes::notes;
 use super::case::{Case, Spent, Task};
-use super::child_processes::{ComparerProcess, RESTARTED};
+use super::child_processes::ComparerProcess;
 use super::effort::Effort;
 use super::measure::is_contender;
 use super::original::{add_chosen, with_chosen};
@@ -24,27 +25,26 @@ use super::project_folder::project;
 use super::sanitizer::{self, Checks};
 use super::stop_reason::{Stop, refuse, unexpected_reply};
 use super::trials::{Trial, means_nan, title};
-use super::undecided::Undecided;
+use super::undecided::{Retry, Undecided, UndecidedCause};
 use super::verdict::{Check, Measured, Outcome, Reason, Verdict};
 
-/// Parts of the error messages that fake tensors, which compiling ahead uses, cause in later calls.
-const HOLLOW: &[&str] = &["Fake", "fake", "meta tensor", "no memory", "python storage"];
-
-/// The error for a model whose weights differ from the original's in name or shape.
-const OWN_WEIGHTS: &str = "the model's weights differ from the original's in name or shape";
-
-/// Whether the original fails because of the entry that is called or because of its arguments.
-fn is_of_call(why: &str, entry: &str) -> bool {
-    let names_it = |line: &str| line.contains(entry.split('.').next_back().unwrap_or(entry));
-    why.starts_with("the original itself fails")
-        || why.starts_with("the original cannot be loaded") && why.lines().last().is_some_and(names_it)
+/// How a candidate is judged; a retry changes one of the two.
+#[derive(Clone, Copy)]
+struct Attempt {
+    /// Compile the kernels ahead, with tensors without contents.
+    compiles_ahead: bool,
+    /// Give the candidate's model the original's weights, and move them before each call.
+    moves_weights: bool,
 }
+
+/// The note and the error for a model whose weights have other names or shapes than the original's.
+const OWN_WEIGHTS: &str = "the model's weights differ from the original's in name or shape";
 
 impl Bench {
     /// Judges a candidate. Blocks, and may be called from several threads at once.
     #[must_use]
     pub fn judge(&self, task: &Task) -> Verdict {
-        let mut all = Verdict::undecided("there is no call to judge it with");
+        let mut all = Verdict::undecided(UndecidedCause::Other, "there is no call to judge it with");
         all.notes = self
             .unfenced()
             .iter()
@@ -58,8 +58,7 @@ impl Bench {
             let one = self.judge_one(task, workload);
             let is_accepted = one.is_accepted();
             all.outcome = one.outcome;
-            if let Outcome::Undecided { why } = &mut all.outcome
-                && is_of_call(why, &workload.entry)
+            if let Outcome::Undecided { cause: UndecidedCause::Call, why } = &mut all.outcome
                 && let Some(place) = original.as_ref().and_then(|text| place_of_comment(workload, text))
             {
                 *why += &format!("\nthe call is the one of {place}");
@@ -80,52 +79,48 @@ impl Bench {
     }
 
     fn judge_one(&self, task: &Task, workload: &Workload) -> Verdict {
-        self.judge_anew_alone(|| self.judge_any(task, workload))
+        self.judge_anew_alone(|| self.judge_until_decided(task, workload))
     }
 
-    fn judge_any(&self, task: &Task, workload: &Workload) -> Verdict {
-        let verdict = self.judge_either(task, workload, true);
-        match &verdict.outcome {
-            Outcome::Undecided { why } if why == OWN_WEIGHTS => {
-                let mut verdict = self.judge_either(task, workload, false);
-                verdict.notes.push(format!("{OWN_WEIGHTS}: both keep what their constructors make of one seed"));
-                verdict
+    /// Judges, and once more where the cause of an undecided verdict asks for that.
+    fn judge_until_decided(&self, task: &Task, workload: &Workload) -> Verdict {
+        let mut attempt = Attempt { compiles_ahead: true, moves_weights: true };
+        let (mut is_again, mut notes) = (false, Vec::new());
+        loop {
+            let mut verdict = self.judge_with(task, workload, attempt);
+            let retry = match &verdict.outcome {
+                Outcome::Undecided { cause, .. } => cause.retry(),
+                Outcome::Accepted | Outcome::Predicted | Outcome::Refused { .. } => Retry::Never,
+            };
+            match retry {
+                Retry::Again if !is_again => is_again = true,
+                Retry::WithOwnWeights if attempt.moves_weights => {
+                    attempt.moves_weights = false;
+                    notes.push(format!("{OWN_WEIGHTS}: both keep what their constructors make of one seed"));
+                }
+                Retry::WithoutCompilingAhead if attempt.compiles_ahead => attempt.compiles_ahead = false,
+                // `judge_anew_alone` judges alone.
+                _ => {
+                    verdict.outcome = verdict.outcome.without_fake_tensors();
+                    verdict.notes.extend(notes);
+                    return verdict;
+                }
             }
-            _ => verdict,
         }
     }
 
-    fn judge_either(&self, task: &Task, workload: &Workload, moves_weights: bool) -> Verdict {
-        let mut verdict = self.judge_with(task, workload, (true, moves_weights));
-        if matches!(&verdict.outcome, Outcome::Undecided { why } if why.contains(RESTARTED) || why.contains("nothing is kept"))
-        {
-            verdict = self.judge_with(task, workload, (true, moves_weights));
-        }
-        match &verdict.outcome {
-            // A file that caches values from calls with fake tensors may fail in later calls.
-            Outcome::Refused { evidence, .. } if HOLLOW.iter().any(|word| evidence.contains(word)) => {
-                self.judge_with(task, workload, (false, moves_weights))
-            }
-            _ => verdict,
-        }
-    }
-
-    fn judge_with(&self, task: &Task, workload: &Workload, how: (bool, bool)) -> Verdict {
-        let (verdict, judged) = self.judge_in(task, workload, how);
+    fn judge_with(&self, task: &Task, workload: &Workload, attempt: Attempt) -> Verdict {
+        let (verdict, judged) = self.judge_in(task, workload, attempt);
         if !self.needs_fresh_process(judged, &verdict.outcome) {
             return verdict;
         }
         let effort = Effort { series: 1, ..task.effort };
-        self.judge_in(&Task { effort, ..task.clone() }, workload, how).0
+        self.judge_in(&Task { effort, ..task.clone() }, workload, attempt).0
     }
 
     /// The verdict, and how many candidates the process had judged before.
-    fn judge_in(
-        &self,
-        task: &Task,
-        workload: &Workload,
-        (compiles_ahead, moves_weights): (bool, bool),
-    ) -> (Verdict, usize) {
+    fn judge_in(&self, task: &Task, workload: &Workload, attempt: Attempt) -> (Verdict, usize) {
+        let Attempt { compiles_ahead, moves_weights } = attempt;
         let readable = vec![project(&task.folder), task.candidate.clone()];
         let started = self.baseline((&task.original, &task.folder), workload, moves_weights).and_then(|baseline| {
             baseline.machine_code.learn(&task.known);
@@ -134,7 +129,7 @@ impl Bench {
         });
         let (baseline, place) = match started {
             Ok(started) => started,
-            Err(Undecided(why)) => return (Verdict::undecided(why), 0),
+            Err(undecided) => return (undecided.into(), 0),
         };
         let (code, chosen, usual, checks, notes, stages, spent, measured) = Default::default();
         let (dice, effort) = (self.secret(), task.effort);
@@ -162,7 +157,7 @@ impl Bench {
         };
         let outcome = match case.judge(task, compiles_ahead) {
             Ok(()) => Outcome::Accepted,
-            Err(Stop::Undecided(why)) => Outcome::Undecided { why },
+            Err(Stop::Undecided(Undecided { cause, why })) => Outcome::Undecided { cause, why },
             Err(Stop::Refused(reason, evidence, line)) => {
                 case.checks.push(Check { name: reason.name(), passed: false, evidence: evidence.clone() });
                 Outcome::Refused { reason, evidence, line }
@@ -327,17 +322,18 @@ impl Case<'_> {
             bench.wait_for_quiet();
         }
         let whose = (true, original.weights);
-        let file =
-            self.file(task).map_err(|error| Stop::Undecided(format!("the candidate cannot be copied: {error}")))?;
+        let not_copied =
+            |error| Undecided::new(UndecidedCause::Other, format!("the candidate cannot be copied: {error}"));
+        let file = self.file(task).map_err(not_copied)?;
         let loaded = self.place.runner.load(&file, &task.folder, &workload, whose, bench.limits.load);
         self.place.starting = None;
         self.place.takes_memory = matches!(&loaded, Ok(Ok(found)) if found.takes_memory);
         match loaded? {
             Ok(found) if found.has_own_weights && original.weights.are_moved => {
-                Err(Stop::Undecided(OWN_WEIGHTS.to_owned()))
+                Err(Undecided::new(UndecidedCause::OwnWeights, OWN_WEIGHTS).into())
             }
             Ok(found) => self.tampering(&found.tampered, &known.tampered),
-            Err(raised) if raised.is_memory => Err(raised.into()),
+            Err(raised) if raised.cause == ExceptionCause::DeviceMemory => Err(raised.into()),
             Err(PythonException { text, line, .. }) => Err(Stop::Refused(Reason::Load, text, line)),
         }
     }

@@ -74,6 +74,7 @@ pub use remote_target::RemoteJudges;
 pub use sanitizer::sanitizer;
 pub use timing_summary::TimingSummary;
 pub use trials::title;
+pub use undecided::UndecidedCause;
 pub use verdict::{Check, Counted, Floor, JudgedOn, Measured, Outcome, Reason, Verdict};
 
 /// The CUDA devices of this machine.

@@ -17,6 +17,7 @@ use super::stop_reason::{Stop, unexpected_reply};
 use super::time_floor;
 use super::timed_block::{BLOCK, block};
 use super::timing_sanity::possible;
+use super::undecided::{Undecided, UndecidedCause};
 use super::verdict::{Measured, Reason};
 
 /// The number of pairs after which timing stops for a candidate that cannot become an offer, and for a ratio that is
@@ -71,7 +72,7 @@ impl Case<'_> {
     /// of the original.
     pub(super) fn time(&mut self, rival: Option<&mut RunnerProcess>) -> Result<Measured, Stop> {
         let TrialBaseline::Ready(level) = self.baseline.known(self.bench, 0)? else {
-            return Err(Stop::Undecided("the original refuses the recorded call".to_owned()));
+            return Err(Undecided::original("the original refuses the recorded call").into());
         };
         let baseline = self.baseline.clone();
         let needs = baseline.needs(self.bench)?;
@@ -91,7 +92,7 @@ impl Case<'_> {
                 None => {
                     let mut running = baseline.original.process(self.bench)?;
                     let Some(mut original) = running.take() else {
-                        return Err(Stop::Undecided("the original's process is gone".to_owned()));
+                        return Err(Undecided::process("the original's process is gone").into());
                     };
                     let measured = self.measure_steadily(&mut original, (&baseline, &needs), &level, &mut checked)?;
                     *running = Some(original);
@@ -192,7 +193,7 @@ impl Case<'_> {
             Ok(RunnerReply::Measured { milliseconds, walls, outran, results, tampered }) => {
                 if let Err(what) = possible(timing, &milliseconds, &walls, passed) {
                     return Err(match is_original {
-                        true => Stop::Undecided(format!("the original's times cannot be: {what}")),
+                        true => Undecided::original(format!("the original's times cannot be: {what}")).into(),
                         false => Stop::Refused(Reason::Pipe, what, None),
                     });
                 }
@@ -204,11 +205,13 @@ impl Case<'_> {
                 Ok(Timed { milliseconds, walls, outran, results })
             }
             Ok(RunnerReply::Raised(raised)) if is_original => {
-                Err(Stop::Undecided(format!("the original fails when timed: {}", raised.text)))
+                let cause = UndecidedCause::of_original(raised.cause);
+                Err(Undecided::new(cause, format!("the original fails when timed: {}", raised.text)).into())
             }
             Ok(other) => Err(unexpected_reply(other)),
             Err(gone) if is_original => {
-                Err(Stop::Undecided(format!("the original fails when timed: {}", super::child_processes::how(&gone))))
+                let how = super::child_processes::how(&gone);
+                Err(Undecided::original(format!("the original fails when timed: {how}")).into())
             }
             Err(gone) => Err(gone.into()),
         }

@@ -48,8 +48,8 @@ fn counted(
 ) -> Option<Counted> {
     let request = RunnerRequest::Compile { inputs: inputs.clone(), chosen: chosen.to_vec(), drafts: true };
     let reply = runner.ask(&request, bench.limits.compile);
-    let Ok(RunnerReply::Compiled { notes, drafts, .. }) = reply else { return None };
-    (notes.is_empty() && !drafts.launches.is_empty())
+    let Ok(RunnerReply::Compiled { failed, drafts, .. }) = reply else { return None };
+    (failed.is_none() && !drafts.launches.is_empty())
         .then(|| predict(&drafts, gpu).ok())?
         .map(|predicted| predicted.counted)
 }

@@ -7,7 +7,8 @@ use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use protocol::runner::{
-    ArgumentUse, CallOutput, EntryCall, Fence, MemoryProbe, PythonException, RunnerReply, RunnerRequest, Tuned, Weights,
+    ArgumentUse, CallOutput, EntryCall, ExceptionCause, Fence, MemoryProbe, PythonException, RunnerReply,
+    RunnerRequest, Tuned, Weights,
 };
 use protocol::{SimulatedGpu, Workload, WorkloadSource};
 
@@ -15,8 +16,7 @@ use super::bench::Bench;
 use super::child_processes::{LoadedFile, RunnerGone, RunnerProcess, how, last_line};
 use super::locks::lock;
 use super::project_folder::project;
-use super::stop_reason::STOPPED;
-use super::undecided::Undecided;
+use super::undecided::{Undecided, UndecidedCause};
 
 /// How much earlier than candidates the original may begin to load. A device starts one process at a time, and all
 /// candidates wait for the original's results.
@@ -104,26 +104,29 @@ impl Original {
                 add_chosen(&mut lock(&self.chosen), &ran.tuned);
                 if let Some(what) = ran.results.unread() {
                     *running = Some(runner);
-                    return Err(Undecided(format!("not all results of the original can be read: {what}")));
+                    return Err(Undecided::original(format!("not all results of the original can be read: {what}")));
                 }
                 let slot = bench.compare(|comparer| comparer.keep(runner.number, &ran.results))?;
                 *running = Some(runner);
                 Ok(Ok((*ran, slot)))
             }
-            Ok(RunnerReply::Raised(PythonException { text, is_memory: true, .. })) if !bench.is_alone() => {
-                Err(Undecided(format!("the original lacks the device's memory: {}", last_line(&text))))
+            Ok(RunnerReply::Raised(PythonException { text, cause: ExceptionCause::DeviceMemory, .. }))
+                if !bench.is_alone() =>
+            {
+                let why = format!("the original lacks the device's memory: {}", last_line(&text));
+                Err(Undecided::new(UndecidedCause::DeviceMemory, why))
             }
-            Ok(RunnerReply::Raised(PythonException { text, is_early, .. })) => {
-                // After a CUDA error the process cannot use the device any more.
-                if !text.contains("CUDA error") {
+            Ok(RunnerReply::Raised(PythonException { text, is_early, cause, .. })) => {
+                // After an error of the device the process cannot use it any more.
+                if cause != ExceptionCause::Device {
                     *running = Some(runner);
                 }
                 let who = if is_early { "its arguments cannot be made" } else { "the original refuses it" };
                 Ok(Err(format!("{who}: {}", last_line(&text))))
             }
-            Ok(_) => Err(Undecided("the original's process answers another question".to_owned())),
-            Err(RunnerGone::Unwanted) => Err(Undecided(STOPPED.to_owned())),
-            Err(RunnerGone::Lost(why)) => Err(Undecided(why)),
+            Ok(_) => Err(Undecided::process("the original's process answers another question")),
+            Err(RunnerGone::Unwanted) => Err(Undecided::cancelled()),
+            Err(RunnerGone::Lost(why)) => Err(Undecided::process(why)),
             Err(gone) => Ok(Err(format!("the original refuses it: {}", how(&gone)))),
         }
     }
@@ -149,8 +152,8 @@ impl Original {
             }
             // The process ends, since contents that it cannot handle may have broken it.
             Ok(_) | Err(RunnerGone::Ended(..) | RunnerGone::Late(_) | RunnerGone::Garbage) => Ok(None),
-            Err(RunnerGone::Unwanted) => Err(Undecided(STOPPED.to_owned())),
-            Err(RunnerGone::Lost(why)) => Err(Undecided(why)),
+            Err(RunnerGone::Unwanted) => Err(Undecided::cancelled()),
+            Err(RunnerGone::Lost(why)) => Err(Undecided::process(why)),
         }
     }
 
@@ -223,8 +226,11 @@ impl Original {
         let since = Instant::now();
         match runner.load(&self.file, &self.folder, &self.workload, (false, self.weights), bench.limits.load) {
             Ok(Ok(loaded)) => Ok((runner, loaded, since.elapsed())),
-            Ok(Err(raised)) => Err(Undecided(format!("the original cannot be loaded:\n{}", raised.text))),
-            Err(gone) => Err(Undecided(format!("the original cannot be loaded: {}", how(&gone)))),
+            Ok(Err(raised)) => {
+                let why = format!("the original cannot be loaded:\n{}", raised.text);
+                Err(Undecided::new(UndecidedCause::of_original(raised.cause), why))
+            }
+            Err(gone) => Err(Undecided::original(format!("the original cannot be loaded: {}", how(&gone)))),
         }
     }
 }

@@ -174,7 +174,7 @@ impl Baseline {
         match found.iter().find(|one| !is_near(one, of(&one.path))) {
             Some(Difference { path, what, .. }) => {
                 bench.drop_slots(vec![original])?;
-                Err(Undecided(format!(
+                Err(Undecided::original(format!(
                     "two calls of the original on equal inputs differ, so nothing can be compared with it: {path}: {what}. If it draws \
                  random numbers, draw them from a generator that is seeded before each call (the default ones of torch, random and \
                  numpy), or make the seed an argument"

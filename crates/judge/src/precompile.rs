@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use protocol::runner::{Fence, Inputs, RunnerReply, RunnerRequest, Tuned};
+use protocol::runner::{ExceptionCause, Fence, Inputs, RunnerReply, RunnerRequest, Tuned};
 use protocol::{Workload, is_simulated};
 
 use super::baseline::{Baseline, MOST};
@@ -147,21 +147,21 @@ impl Case<'_> {
             let _ = others.map(|others| others.join());
             (first, took)
         });
-        let (notes, tunes, code) = first?;
+        let (failed, tunes, code) = first?;
         self.code = code.map(|code| self.baseline.machine_code.name(&code));
         if tunes {
             return Ok(true);
         }
         // The recorded call will report this, and compiling kernels that do not fit the device takes long.
-        let is_excess = notes.iter().any(|note| note.contains("out of resource"));
+        let is_excess = failed == Some(ExceptionCause::Resources);
         if let (Some(beside), false) = (&beside, is_excess) {
             // The cores are idle when nothing else is judged.
             let slow = if self.effort.is_last() { SLOW / 4 } else { SLOW };
             if early.is_none() && took > slow {
                 beside.compile(Some(took))?;
             }
-            self.compile_others(notes.is_empty())?;
-        } else if notes.is_empty() {
+            self.compile_others(failed.is_none())?;
+        } else if failed.is_none() {
             self.patience = self.patience.min(PATIENCE);
         }
         Ok(false)
@@ -189,8 +189,8 @@ impl Case<'_> {
     fn compile_others(&mut self, mut is_all: bool) -> Result<(), Stop> {
         for at in 1..self.baseline.trials.len() {
             if self.baseline.trials[at].specializes {
-                let (notes, tunes, _) = self.compile_for(at)?;
-                is_all &= notes.is_empty() && !tunes;
+                let (failed, tunes, _) = self.compile_for(at)?;
+                is_all &= failed.is_none() && !tunes;
             }
         }
         if is_all {
@@ -199,18 +199,20 @@ impl Case<'_> {
         Ok(())
     }
 
-    /// Compiles for a trial. Returns what could not be compiled, whether an autotuner has to choose, and a key of the
+    /// Compiles for a trial. Returns why that failed, if it did, whether an autotuner has to choose, and a key of the
     /// machine code.
-    fn compile_for(&mut self, at: usize) -> Result<(Vec<String>, bool, Option<String>), Stop> {
+    fn compile_for(&mut self, at: usize) -> Result<(Option<ExceptionCause>, bool, Option<String>), Stop> {
         // A trial that the original refuses is not compiled. At `at == 0` this does not wait for the original, without
         // whose recorded call the judgement would not go on anyway.
         if at > 0 && !self.baseline.takes(self.bench, at)? {
-            return Ok((Vec::new(), false, None));
+            return Ok((None, false, None));
         }
         let (inputs, chosen) = (self.baseline.trials[at].inputs.clone(), self.chosen.clone());
         let request = RunnerRequest::Compile { inputs, chosen, drafts: false };
         match self.place.runner.ask(&request, self.bench.limits.compile)? {
-            RunnerReply::Compiled { notes, tunes, code, .. } => Ok((notes, tunes, code)),
+            RunnerReply::Compiled { failed, tunes, code, .. } => {
+                Ok((failed.map(|exception| exception.cause), tunes, code))
+            }
             other => Err(unexpected_reply(other)),
         }
     }
@@ -279,7 +281,7 @@ impl Beside<'_> {
         let whose = (true, self.baseline.original.weights);
         let loaded = runner.load(&task.candidate, &task.folder, &self.workload, whose, bench.limits.load);
         // A file that cannot be loaded a second time is noticed later, if it matters.
-        if matches!(loaded, Ok(Ok(_))) { Ok(runner) } else { Err(Undecided("it is not loaded twice".to_owned())) }
+        if matches!(loaded, Ok(Ok(_))) { Ok(runner) } else { Err(Undecided::process("it is not loaded twice")) }
     }
 }
 

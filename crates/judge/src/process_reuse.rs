@@ -21,8 +21,7 @@ use super::child_processes::RunnerProcess;
 use super::effort::Effort;
 use super::locks::lock;
 use super::semaphore::AcquireResult;
-use super::stop_reason::STOPPED;
-use super::undecided::Undecided;
+use super::undecided::{Undecided, UndecidedCause};
 use super::verdict::Outcome;
 
 /// How long other starts wait for a file that loads. A file with many imports takes longer, but occupies the processors
@@ -146,7 +145,7 @@ impl Outcome {
         match self {
             Self::Refused { .. } => !self.has_not_run(),
             // A cancelled judgement is not repeated: that would keep the device from the measurement that counts.
-            Self::Undecided { why } => why != STOPPED,
+            Self::Undecided { cause, .. } => *cause != UndecidedCause::Cancelled,
             Self::Accepted | Self::Predicted => false,
         }
     }
@@ -186,13 +185,13 @@ mod tests {
 
     #[test]
     fn results_that_a_shared_process_may_cause_are_doubtful() {
-        let undecided = |why: &str| Outcome::Undecided { why: why.to_owned() };
-        let refused = |reason, evidence: &str| Outcome::Refused { reason, evidence: evidence.to_owned(), line: None };
-        for doubtful in [refused(Reason::Output, ""), refused(Reason::Run, "CUDA error"), undecided("it ended")] {
+        let undecided = |cause| Outcome::Undecided { cause, why: "anything".to_owned() };
+        let refused = |reason| Outcome::Refused { reason, evidence: "anything".to_owned(), line: None };
+        for doubtful in [refused(Reason::Output), refused(Reason::Run), undecided(UndecidedCause::Process)] {
             assert!(doubtful.is_doubtful(), "{doubtful:?}");
         }
-        let excess = refused(Reason::Run, "triton.runtime.errors.OutOfResources: out of resource: shared memory");
-        for sure in [Outcome::Accepted, refused(Reason::Compile, ""), excess, undecided(STOPPED)] {
+        let excess = refused(Reason::Resources);
+        for sure in [Outcome::Accepted, refused(Reason::Compile), excess, undecided(UndecidedCause::Cancelled)] {
             assert!(!sure.is_doubtful(), "{sure:?}");
         }
     }

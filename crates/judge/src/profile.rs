@@ -100,7 +100,7 @@ impl Bench {
         is_unwanted: &dyn Fn() -> bool,
     ) -> Result<Profiles, String> {
         let profiler = profiler(Some(&self.python)).ok_or("ncu is not on this machine")?;
-        let report = self.profiled(&profiler, task, kernels, is_unwanted).map_err(|Undecided(why)| why)??;
+        let report = self.profiled(&profiler, task, kernels, is_unwanted).map_err(|undecided| undecided.why)??;
         read(&report, kernels).ok_or_else(|| format!("ncu says: {}", last_line(&report)))
     }
 
@@ -111,7 +111,7 @@ impl Bench {
         kernels: &[String],
         is_unwanted: &dyn Fn() -> bool,
     ) -> Result<Result<String, String>, Undecided> {
-        let workload = task.workloads.first().ok_or_else(|| Undecided("there is no call".to_owned()))?;
+        let workload = task.workloads.first().ok_or_else(|| Undecided::original("there is no call"))?;
         let baseline = self.baseline((&task.original, &task.folder), workload, true)?;
         // Autotuners choose in the first call, without the profiler.
         baseline.known(self, 0)?;

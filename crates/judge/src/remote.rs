@@ -21,7 +21,7 @@ use super::effort::Effort;
 use super::evaluator::Evaluator;
 use super::locks::lock;
 use super::remote_target::RemoteTarget;
-use super::stop_reason::STOPPED;
+use super::undecided::{Undecided, UndecidedCause};
 use super::verdict::{Measured, Verdict};
 
 /// The silence after which a message names what is being waited for.
@@ -186,10 +186,12 @@ pub fn serve(evaluator: &Evaluator, input: impl Read, output: impl Write + Send)
                             Ok(task) if task.effort.prefetch_only => {
                                 let is_wanted = || !task.is_unwanted() && !is_over.load(Ordering::Relaxed);
                                 evaluator.prefetch(&task, &is_wanted);
-                                Verdict::undecided("nothing was to be judged")
+                                Verdict::undecided(UndecidedCause::Other, "nothing was to be judged")
                             }
                             Ok(task) => evaluator.judge(&task),
-                            Err(error) => Verdict::undecided(format!("the files do not arrive: {error}")),
+                            Err(error) => {
+                                Verdict::undecided(UndecidedCause::Other, format!("the files do not arrive: {error}"))
+                            }
                         };
                         lock(open).remove(&id);
                         // The reader notices the end of the stream.
@@ -251,11 +253,13 @@ impl Remote {
 
     fn ask(&self, task: &Task, wanted: &dyn Fn() -> bool) -> Verdict {
         if let Some(why) = self.way.objection(&task.workloads, &lock(&self.hello).environment) {
-            return Verdict::undecided(why);
+            return Undecided::process(why).into();
         }
         let parcel = match Parcel::of(task) {
             Ok(parcel) => parcel,
-            Err(error) => return Verdict::undecided(format!("the files cannot be read: {error}")),
+            Err(error) => {
+                return Verdict::undecided(UndecidedCause::Other, format!("the files cannot be read: {error}"));
+            }
         };
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         let (sender, verdict) = channel();
@@ -271,11 +275,11 @@ impl Remote {
                 if is_dropped {
                     self.send(&Ask::Drop(id));
                 }
-                return Verdict::undecided(STOPPED);
+                return Undecided::cancelled().into();
             }
             if let Err(why) = self.mend() {
                 lock(&self.waiting).remove(&id);
-                return Verdict::undecided(format!("the connection to the evaluator was lost: {why}"));
+                return Undecided::process(format!("the connection to the evaluator was lost: {why}")).into();
             }
         }
     }

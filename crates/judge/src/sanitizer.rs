@@ -97,7 +97,7 @@ impl Baseline {
 
 /// The result of a joined thread.
 fn ended<T>(joined: std::thread::Result<Result<T, Undecided>>) -> Result<T, Undecided> {
-    joined.unwrap_or_else(|_| Err(Undecided("checking broke off: this is a fault of warpsmith's".to_owned())))
+    joined.unwrap_or_else(|_| Err(Undecided::process("checking broke off: this is a fault of warpsmith's")))
 }
 
 /// A candidate with the parameters of its runs under the checker.

@@ -1,23 +1,22 @@
 //! The reasons for which a judgement ends early.
 
-use protocol::runner::{Difference, ExitCause, ExportedResults, LeafValue, PythonException, RunnerReply};
+use protocol::runner::{
+    Difference, ExceptionCause, ExitCause, ExportedResults, LeafValue, PythonException, RunnerReply,
+};
 
 use super::child_processes::{RunnerGone, how};
-use super::undecided::Undecided;
+use super::undecided::{Undecided, UndecidedCause};
 use super::verdict::Reason;
-
-/// The reason of a cancelled judgement.
-pub(super) const STOPPED: &str = "stopped";
 
 /// Why a judgement ended early.
 pub(super) enum Stop {
     Refused(Reason, String, Option<usize>),
-    Undecided(String),
+    Undecided(Undecided),
 }
 
 impl From<Undecided> for Stop {
-    fn from(Undecided(why): Undecided) -> Self {
-        Self::Undecided(why)
+    fn from(undecided: Undecided) -> Self {
+        Self::Undecided(undecided)
     }
 }
 
@@ -27,27 +26,27 @@ impl From<RunnerGone> for Stop {
             RunnerGone::Ended(ExitCause::MemoryLimit, _) => Reason::Memory,
             RunnerGone::Ended(ExitCause::ProcessLimit, _) => Reason::Processes,
             RunnerGone::Ended(ExitCause::OutputLimit, _) => Reason::Writing,
-            RunnerGone::Ended(ExitCause::Unstarted(why), _) => return Self::Undecided(why.clone()),
-            RunnerGone::Lost(why) => return Self::Undecided(why.clone()),
+            RunnerGone::Ended(ExitCause::Unstarted(why), _) | RunnerGone::Lost(why) => {
+                return Undecided::process(why.clone()).into();
+            }
             RunnerGone::Ended(..) => Reason::Died,
             RunnerGone::Late(_) => Reason::Time,
             RunnerGone::Garbage => Reason::Pipe,
-            RunnerGone::Unwanted => return Self::Undecided(STOPPED.to_owned()),
+            RunnerGone::Unwanted => return Undecided::cancelled().into(),
         };
         Self::Refused(reason, how(&gone), None)
     }
 }
 
 impl From<PythonException> for Stop {
-    fn from(PythonException { text, line, is_memory, .. }: PythonException) -> Self {
-        let is_compile =
-            ["CompilationError", "CompileTimeAssertionFailure", "UnsupportedLanguageConstruct", "PassManager"];
-        let reason = if is_memory {
-            Reason::DeviceMemory
-        } else if is_compile.iter().any(|name| text.contains(name)) {
-            Reason::Compile
-        } else {
-            Reason::Run
+    fn from(PythonException { text, line, cause, .. }: PythonException) -> Self {
+        let reason = match cause {
+            ExceptionCause::DeviceMemory => Reason::DeviceMemory,
+            ExceptionCause::Compile => Reason::Compile,
+            ExceptionCause::Resources => Reason::Resources,
+            ExceptionCause::MissingEntry => Reason::Load,
+            ExceptionCause::Code | ExceptionCause::Device => Reason::Run,
+            ExceptionCause::FakeTensor => return Undecided::new(UndecidedCause::FakeTensors, text).into(),
         };
         Self::Refused(reason, text, line)
     }

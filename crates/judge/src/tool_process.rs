@@ -6,7 +6,6 @@ use std::time::{Duration, Instant};
 use protocol::runner::IsolatedCall;
 use runtime::python::{Child, ChildExit};
 
-use super::stop_reason::STOPPED;
 use super::undecided::Undecided;
 
 const GLANCE: Duration = Duration::from_millis(50);
@@ -51,7 +50,7 @@ impl ToolProcess {
                 return Ok(Some(ended));
             }
             if is_unwanted() {
-                return Err(Undecided(STOPPED.to_owned()));
+                return Err(Undecided::cancelled());
             }
             if Instant::now() > deadline {
                 self.child.kill();

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use protocol::RuntimeVersions;
 
 use super::statistics::median;
+use super::undecided::{Retry, Undecided, UndecidedCause};
 
 /// The result of judging one candidate.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -65,6 +66,8 @@ pub enum Outcome {
     },
     /// The judge cannot decide, for example because the original fails or the device is gone.
     Undecided {
+        /// What kind of reason it is, on which retries depend.
+        cause: UndecidedCause,
         /// Why it cannot decide, and what the user can do.
         why: String,
     },
@@ -76,7 +79,7 @@ impl Outcome {
     #[must_use]
     pub fn is_cacheable(&self) -> bool {
         match self {
-            Self::Refused { reason, .. } => reason.is_caused_by_source() || self.has_not_run(),
+            Self::Refused { reason, .. } => reason.is_caused_by_source(),
             Self::Accepted | Self::Predicted | Self::Undecided { .. } => false,
         }
     }
@@ -84,9 +87,7 @@ impl Outcome {
     /// Whether Triton refused the kernel before it ran, so that the process is in the state that it had before.
     pub(super) fn has_not_run(&self) -> bool {
         match self {
-            // The kernel needs more than a multiprocessor has: Triton reports that when it loads the kernel.
-            Self::Refused { reason: Reason::Run, evidence, .. } => evidence.contains("OutOfResources: out of resource"),
-            Self::Refused { reason, .. } => *reason == Reason::Compile,
+            Self::Refused { reason, .. } => matches!(reason, Reason::Compile | Reason::Resources),
             Self::Accepted | Self::Predicted | Self::Undecided { .. } => false,
         }
     }
@@ -97,8 +98,19 @@ impl Outcome {
     pub fn lacks_memory(&self) -> bool {
         match self {
             Self::Refused { reason, .. } => *reason == Reason::DeviceMemory,
-            Self::Undecided { why } => ["out of memory", "device's memory"].iter().any(|words| why.contains(words)),
+            Self::Undecided { cause, .. } => cause.retry() == Retry::Alone,
             Self::Accepted | Self::Predicted => false,
+        }
+    }
+
+    /// The same outcome, but refused where the candidate keeps tensors without contents of its own: the judge has made
+    /// none for it.
+    pub(super) fn without_fake_tensors(self) -> Self {
+        match self {
+            Self::Undecided { cause: UndecidedCause::FakeTensors, why } => {
+                Self::Refused { reason: Reason::Run, evidence: why, line: None }
+            }
+            other => other,
         }
     }
 
@@ -109,9 +121,8 @@ impl Outcome {
             return self;
         }
         let gib = free as f64 / f64::from(1 << 30);
-        Self::Undecided {
-            why: format!("it lacks memory, and other programs leave {gib:.1} GiB of the device's memory"),
-        }
+        let why = format!("it lacks memory, and other programs leave {gib:.1} GiB of the device's memory");
+        Self::Undecided { cause: UndecidedCause::DeviceMemory, why }
     }
 }
 
@@ -123,6 +134,8 @@ pub enum Reason {
     Load,
     /// Triton fails to compile a kernel.
     Compile,
+    /// A kernel needs more of a resource than a multiprocessor has: Triton refuses to load it.
+    Resources,
     /// Launching or running a kernel raised an exception.
     Run,
     /// A result differs from the original's.
@@ -189,6 +202,7 @@ impl Reason {
     pub(crate) fn is_caused_by_source(self) -> bool {
         match self {
             Self::Compile
+            | Self::Resources
             | Self::Output
             | Self::Form
             | Self::Gradient
@@ -315,10 +329,16 @@ impl Verdict {
 
     /// An undecided verdict with this reason, without checks or timings.
     #[must_use]
-    pub fn undecided(why: impl Into<String>) -> Self {
-        let outcome = Outcome::Undecided { why: why.into() };
+    pub fn undecided(cause: UndecidedCause, why: impl Into<String>) -> Self {
+        let outcome = Outcome::Undecided { cause, why: why.into() };
         let (checks, measured, notes, stages) = Default::default();
         Self { outcome, checks, measured, notes, stages, judged_on: None }
+    }
+}
+
+impl From<Undecided> for Verdict {
+    fn from(Undecided { cause, why }: Undecided) -> Self {
+        Self::undecided(cause, why)
     }
 }
 
@@ -328,15 +348,15 @@ mod tests {
 
     #[test]
     fn a_refusal_is_cacheable_only_if_the_candidates_text_causes_it() {
-        let refused = |reason, evidence: &str| Outcome::Refused { reason, evidence: evidence.to_owned(), line: None };
-        assert!(refused(Reason::Compile, "").is_cacheable() && refused(Reason::Sizes, "").is_cacheable());
-        let resources = "triton.runtime.errors.OutOfResources: out of resource: shared memory, Required: 300000";
-        assert!(refused(Reason::Run, resources).is_cacheable() && refused(Reason::Run, resources).has_not_run());
-        assert!(refused(Reason::Compile, "").has_not_run() && !refused(Reason::Sizes, "").has_not_run());
+        let refused = |reason| Outcome::Refused { reason, evidence: "anything".to_owned(), line: None };
+        assert!(refused(Reason::Compile).is_cacheable() && refused(Reason::Sizes).is_cacheable());
+        assert!(refused(Reason::Resources).is_cacheable() && refused(Reason::Resources).has_not_run());
+        assert!(refused(Reason::Compile).has_not_run() && !refused(Reason::Sizes).has_not_run());
         for reason in [Reason::Run, Reason::Load, Reason::Time, Reason::Died, Reason::DeviceMemory, Reason::Race] {
-            assert!(!refused(reason, "RuntimeError: CUDA error").is_cacheable(), "{reason:?}");
+            assert!(!refused(reason).is_cacheable(), "{reason:?}");
         }
-        assert!(!Outcome::Accepted.is_cacheable() && !Outcome::Undecided { why: "stopped".to_owned() }.is_cacheable());
+        let undecided = Outcome::Undecided { cause: UndecidedCause::Cancelled, why: "stopped".to_owned() };
+        assert!(!Outcome::Accepted.is_cacheable() && !undecided.is_cacheable());
     }
 
     #[test]
@@ -344,7 +364,7 @@ mod tests {
         let refused = |reason| Outcome::Refused { reason, evidence: "out of memory".to_owned(), line: None };
         let lacks = refused(Reason::DeviceMemory);
         assert_eq!(lacks.clone().if_there_was(84 << 30, 84 << 30), lacks);
-        let Outcome::Undecided { why } = lacks.if_there_was(3 << 29, 84 << 30) else { panic!("it was blamed") };
+        let Outcome::Undecided { why, .. } = lacks.if_there_was(3 << 29, 84 << 30) else { panic!("it was blamed") };
         assert_eq!(why, "it lacks memory, and other programs leave 1.5 GiB of the device's memory");
         for other in [refused(Reason::Memory), refused(Reason::Run), Outcome::Accepted] {
             assert_eq!(other.clone().if_there_was(0, 84 << 30), other);

@@ -3,6 +3,7 @@
 //! The server and the worker module both use this crate. A frame is a length in bytes (`u32`, little endian), followed
 //! by that many bytes of JSON.
 
+mod comparer;
 mod compiled_launches;
 pub mod descriptor_passing;
 mod grid;
@@ -29,7 +30,7 @@ pub use workload::{
 };
 
 /// The version of this protocol; both sides must have the same.
-pub const PROTOCOL: u32 = 20;
+pub const PROTOCOL: u32 = 21;
 
 /// The greatest length of a frame's JSON in bytes; a greater length means that the stream does not carry frames.
 pub const MAX_FRAME: usize = 64 << 20;

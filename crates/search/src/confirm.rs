@@ -76,7 +76,7 @@ impl Answer {
         match outcome {
             Outcome::Accepted | Outcome::Predicted => believed().map_or_else(Self::Objected, Self::Confirmed),
             Outcome::Refused { reason, evidence, .. } => Self::Refused(reason, evidence),
-            Outcome::Undecided { why } => Self::Undecided(why),
+            Outcome::Undecided { why, .. } => Self::Undecided(why),
         }
     }
 
@@ -297,7 +297,7 @@ mod tests {
 
     #[test]
     fn undecided_and_held_back_candidates_have_a_reservation() {
-        let undecided = Outcome::Undecided { why: "the GPU is gone".to_owned() };
+        let undecided = Outcome::Undecided { cause: judge::UndecidedCause::Process, why: "the GPU is gone".to_owned() };
         let said = |outcome, objection: &str| Answer::of(outcome, || Err(objection.to_owned())).reservation();
         let reservation = said(undecided, "it was not timed often enough").unwrap();
         assert!(reservation.ends_with("cannot be determined: the GPU is gone"), "{reservation}");

@@ -95,6 +95,6 @@ fn summary(name: &str, run: &str, verdict: &Verdict, bench: &Evaluator) -> Resul
         Outcome::Refused { reason, evidence, .. } => {
             Ok(format!("`{name}` does not compute what it did before `{run}` ({reason:?}): {}", last_lines(evidence)))
         }
-        Outcome::Undecided { why } => Err(failed(why.clone())),
+        Outcome::Undecided { why, .. } => Err(failed(why.clone())),
     }
 }

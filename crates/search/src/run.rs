@@ -11,7 +11,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread::Scope;
 use std::time::{Duration, Instant};
 
-use judge::{Effort, Evaluator, Profiles, Reason, SetOnDrop, Task, Verdict, can_judge};
+use judge::{Effort, Evaluator, Profiles, Reason, SetOnDrop, Task, UndecidedCause, Verdict, can_judge};
 use model::api;
 use model::kernel::Module;
 use model::syntax;
@@ -214,8 +214,9 @@ fn search<'a>(request: &'a SearchRequest, target: &'a SearchTarget, triton: &str
 
 /// Runs `judge` and returns a verdict even if it panics, because the search waits for it.
 fn judged_or_not(judge: impl FnOnce() -> Verdict) -> Verdict {
-    catch_unwind(AssertUnwindSafe(judge))
-        .unwrap_or_else(|_| Verdict::undecided("judging broke off: this is a fault of warpsmith's"))
+    catch_unwind(AssertUnwindSafe(judge)).unwrap_or_else(|_| {
+        Verdict::undecided(UndecidedCause::Other, "judging broke off: this is a fault of warpsmith's")
+    })
 }
 
 /// The result that a reason of refusal amounts to.
@@ -472,7 +473,10 @@ mod tests {
     #[test]
     fn a_panicking_judge_gives_an_undecided_verdict() {
         let broken = judged_or_not(|| std::panic::resume_unwind(Box::new("on purpose")));
-        assert!(matches!(broken.outcome, Outcome::Undecided { why } if why.contains("broke off")));
-        assert!(judged_or_not(|| Verdict { outcome: Outcome::Accepted, ..Verdict::undecided("") }).is_accepted());
+        assert!(matches!(broken.outcome, Outcome::Undecided { why, .. } if why.contains("broke off")));
+        assert!(
+            judged_or_not(|| Verdict { outcome: Outcome::Accepted, ..Verdict::undecided(UndecidedCause::Other, "") })
+                .is_accepted()
+        );
     }
 }

@@ -55,7 +55,7 @@ impl SearchRun<'_> {
                 (result_of(reason), Some((reason, evidence)), Vec::new())
             }
             Outcome::Undecided { .. } if is_recalled => return self.give_up(search, id),
-            Outcome::Undecided { why } => return self.undecided(search, id, why),
+            Outcome::Undecided { why, .. } => return self.undecided(search, id, why),
         };
         self.recovers = None;
         // A candidate that was proposed ahead of its base's verdict says nothing about what is left to find.

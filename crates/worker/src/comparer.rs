@@ -8,12 +8,15 @@ use cudarc::driver::sys;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 
-use protocol::runner::{Compared, ComparerReply, ComparerRequest, Difference, ExportedResults, Leaf, LeafValue};
+use protocol::runner::{
+    Compared, ComparerFailure, ComparerReply, ComparerRequest, Difference, ExceptionCause, ExportedResults, Leaf,
+    LeafValue,
+};
 use protocol::{is_simulated, read_frame, write_frame};
 
 use super::buffers::{BufferSource, Buffers};
 use super::driver_result::check;
-use super::errors::{describe, failed, lacks_memory};
+use super::errors::{MissingSlot, cause, describe, failed};
 use super::python_modules::{bits, compare};
 use super::torch_memory::{TorchMemory, is_scarce, release};
 use super::{device_files, torch_free};
@@ -43,13 +46,21 @@ fn serve(py: Python<'_>, mut stream: UnixStream) -> PyResult<()> {
         comparer.torch.call_method1("zeros", (1,))?.call_method1("to", (device,))?;
     }
     while let Some(request) = read_frame(&mut stream)? {
-        let reply = comparer.answer(request).unwrap_or_else(|error| ComparerReply::Failed {
-            why: describe(py, &error),
-            is_memory: lacks_memory(&error),
-        });
+        let reply = comparer
+            .answer(request)
+            .unwrap_or_else(|error| ComparerReply::Failed { why: describe(py, &error), cause: failure(py, &error) });
         write_frame(&mut stream, &Compared { reply, held: comparer.taken })?;
     }
     Ok(())
+}
+
+/// The cause of the comparer's own error.
+pub(crate) fn failure(py: Python<'_>, error: &PyErr) -> ComparerFailure {
+    match cause(py, error) {
+        ExceptionCause::DeviceMemory => ComparerFailure::DeviceMemory,
+        _ if error.is_instance_of::<MissingSlot>(py) => ComparerFailure::MissingSlot,
+        _ => ComparerFailure::Other,
+    }
 }
 
 pub(super) struct Comparer<'py> {
@@ -159,7 +170,7 @@ impl<'py> Comparer<'py> {
     }
 
     fn slot(&self, slot: u32) -> PyResult<Bound<'py, PyList>> {
-        self.slots.get(&slot).cloned().ok_or_else(|| failed(format!("nothing is kept under {slot}")))
+        self.slots.get(&slot).cloned().ok_or_else(|| MissingSlot::new_err(format!("nothing is kept under {slot}")))
     }
 
     #[expect(clippy::type_complexity, reason = "it is taken apart at once")]

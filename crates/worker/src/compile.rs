@@ -9,7 +9,7 @@ use pyo3::types::{PyCFunction, PyDict, PyTuple};
 use protocol::runner::Inputs;
 use protocol::{ArgumentValue, LaunchRecord};
 
-use super::errors::failed;
+use super::errors::ExceedsResources;
 use super::launch::launch_record;
 use super::python_modules::shim;
 use super::replay::Replay;
@@ -219,7 +219,7 @@ pub(super) fn compile_ahead(
     });
     mode.call_method1("__exit__", (py.None(), py.None(), py.None()))?;
     match (ran, watch(|watch| watch.excess.take())) {
-        (Ok(()), Some(excess)) => Err(failed(excess)),
+        (Ok(()), Some(excess)) => Err(ExceedsResources::new_err(excess)),
         (ran, _) => ran,
     }
 }

@@ -3,8 +3,13 @@
 use cudarc::driver::sys;
 use pyo3::prelude::*;
 
-use super::errors::failed;
+use super::errors::{DeviceError, DeviceMemoryError};
 
 pub(crate) fn check(result: sys::CUresult) -> PyResult<()> {
-    if result == sys::CUresult::CUDA_SUCCESS { Ok(()) } else { Err(failed(format!("CUDA error: {result:?}"))) }
+    let text = || format!("CUDA error: {result:?}");
+    match result {
+        sys::CUresult::CUDA_SUCCESS => Ok(()),
+        sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY => Err(DeviceMemoryError::new_err(text())),
+        _ => Err(DeviceError::new_err(text())),
+    }
 }

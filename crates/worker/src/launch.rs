@@ -7,7 +7,7 @@ use pyo3::types::{PyCFunction, PyDict, PyTuple};
 
 use protocol::{ArgumentValue, GridExpr, LaunchRecord, Workload, WorkloadSource};
 
-use super::errors::failed;
+use super::errors::{MissingEntry, failed};
 use super::models::{EntryCallable, model};
 use super::python_modules::shim;
 use super::values::{describe_plain, dtype_name};
@@ -96,9 +96,9 @@ pub(super) fn callable<'py>(
 
 fn function<'py>(module: &Bound<'py, PyAny>, workload: &Workload) -> PyResult<Bound<'py, PyAny>> {
     match workload.source {
-        WorkloadSource::Launch => launcher(resolve(module, &workload.entry)?, workload),
+        WorkloadSource::Launch => launcher(entry(module, workload)?, workload),
         WorkloadSource::Recorded | WorkloadSource::Comment | WorkloadSource::KernelBench => {
-            let entry = resolve(module, &workload.entry)?;
+            let entry = entry(module, workload)?;
             if let Ok(getter) = entry.getattr("fget") {
                 return Ok(getter);
             }
@@ -108,6 +108,16 @@ fn function<'py>(module: &Bound<'py, PyAny>, workload: &Workload) -> PyResult<Bo
             if class && !is_apply { entry.getattr("__func__") } else { Ok(entry) }
         }
     }
+}
+
+/// The workload's entry in a module.
+fn entry<'py>(module: &Bound<'py, PyAny>, workload: &Workload) -> PyResult<Bound<'py, PyAny>> {
+    let py = module.py();
+    resolve(module, &workload.entry).map_err(|error| {
+        let missing = MissingEntry::new_err(error.value(py).to_string());
+        missing.set_cause(py, Some(error));
+        missing
+    })
 }
 
 /// The object in a module at a dotted path.

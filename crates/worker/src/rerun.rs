@@ -44,7 +44,7 @@ pub(super) fn compare(py: Python<'_>, requests: Vec<String>, with_torch: bool) -
         let request: ComparerRequest = serde_json::from_str(request).map_err(failed)?;
         let reply = match &mut with {
             Some(comparer) => comparer.answer(request)?,
-            None => without.reply(request),
+            None => without.reply(py, request),
         };
         serde_json::to_string(&reply).map_err(failed)
     };

@@ -12,7 +12,7 @@ use protocol::runner::{
 use protocol::{SimulatedGpu, Workload, is_simulated};
 
 use super::compile::{Hooks, LaunchMode, compile_ahead, take_launches, take_symbols};
-use super::errors::{describe, failed, lacks_memory};
+use super::errors::{cause, describe, failed};
 use super::launch::callable;
 use super::models::{EntryCallable, load_as};
 use super::python_modules::{generators, kernels, poison, shim};
@@ -103,7 +103,7 @@ impl<'py, 'a> Runner<'py, 'a> {
         CarriedState { outlet: Some(self.exporter.outlet), timer: self.timer }
     }
 
-    pub(super) fn compile(&self, inputs: &Inputs, chosen: &[Tuned], drafts: bool) -> RunnerReply {
+    pub(super) fn compile(&self, file: &Path, inputs: &Inputs, chosen: &[Tuned], drafts: bool) -> RunnerReply {
         launch_compilation::want(drafts);
         launch_compilation::take_code();
         let ahead = || -> PyResult<()> {
@@ -114,14 +114,9 @@ impl<'py, 'a> Runner<'py, 'a> {
             hooks.remove()?;
             compiled
         };
-        let notes = ahead().err().map(|error| describe(self.py, &error));
-        let code = launch_compilation::take_code().filter(|_| notes.is_none());
-        RunnerReply::Compiled {
-            notes: notes.into_iter().collect(),
-            tunes: is_open(),
-            code,
-            drafts: launch_compilation::take(),
-        }
+        let failed = ahead().err().map(|error| raised(self.py, &error, file));
+        let code = launch_compilation::take_code().filter(|_| failed.is_none());
+        RunnerReply::Compiled { failed, tunes: is_open(), code, drafts: launch_compilation::take() }
     }
 
     /// Sets the weights, so that equal inputs come with equal weights.
@@ -372,5 +367,5 @@ pub(super) fn raised(py: Python<'_>, error: &PyErr, file: &Path) -> PythonExcept
         Ok(line)
     };
     let (text, line) = (describe(py, error), line().unwrap_or_default());
-    PythonException { text, line, is_memory: lacks_memory(error), is_early: false }
+    PythonException { text, line, cause: cause(py, error), is_early: false }
 }

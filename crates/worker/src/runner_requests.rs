@@ -6,7 +6,9 @@ use std::time::Instant;
 
 use pyo3::prelude::*;
 
-use protocol::runner::{AuthenticatedReply, Fence, PythonException, RunnerReply, RunnerRequest};
+use protocol::runner::{
+    AuthenticatedReply, CallOutput, ExceptionCause, Fence, PythonException, RunnerReply, RunnerRequest,
+};
 use protocol::{Workload, WorkloadSource, is_simulated, read_frame, write_frame};
 
 use super::python_modules::{generators, poison, shim};
@@ -101,6 +103,38 @@ fn forget(py: Python<'_>) -> PyResult<()> {
     py.import("torch.cuda")?.call_method0("reset_peak_memory_stats").map(drop)
 }
 
+/// The reply for a call that has returned. Results that cannot be read may be fake tensors that the file has kept.
+fn reply_of(py: Python<'_>, ran: CallOutput) -> RunnerReply {
+    match ran.results.unread().filter(|_| keeps_fake_tensors(py)) {
+        Some(text) => {
+            let cause = ExceptionCause::FakeTensor;
+            RunnerReply::Raised(PythonException { text, cause, ..PythonException::default() })
+        }
+        None => RunnerReply::Ran(Box::new(ran)),
+    }
+}
+
+/// Whether the file keeps fake tensors, which exist only while its kernels are compiled ahead. It may have cached them
+/// or what belongs to them, so that later calls with real tensors fail.
+fn keeps_fake_tensors(py: Python<'_>) -> bool {
+    let kept = || -> PyResult<bool> {
+        let modules = py.import("sys")?.getattr("modules")?;
+        let module = modules.call_method1("get", ("torch._subclasses.fake_tensor",))?;
+        if module.is_none() {
+            return Ok(false);
+        }
+        let (class, gc) = (module.getattr("FakeTensor")?, py.import("gc")?);
+        gc.call_method0("collect")?;
+        for value in gc.call_method0("get_objects")?.try_iter()? {
+            if value?.get_type().is(&class) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    };
+    kept().unwrap_or(false)
+}
+
 /// The judge's end of a runner.
 struct Served<'a> {
     stream: UnixStream,
@@ -124,9 +158,9 @@ impl Served<'_> {
             let mut large = false;
             let reply = match request {
                 RunnerRequest::Load { .. } => return Ok((Some(request), runner.leave(file))),
-                RunnerRequest::Compile { inputs, chosen, drafts } => Ok(runner.compile(&inputs, &chosen, drafts)),
+                RunnerRequest::Compile { inputs, chosen, drafts } => Ok(runner.compile(file, &inputs, &chosen, drafts)),
                 RunnerRequest::Run(call) => {
-                    let ran = runner.call(&call, guard).map(|ran| RunnerReply::Ran(Box::new(ran)));
+                    let ran = runner.call(&call, guard).map(|ran| reply_of(py, ran));
                     large |= call.tail.is_some();
                     ran
                 }
@@ -136,7 +170,13 @@ impl Served<'_> {
                 RunnerRequest::Release => runner.release().map(|()| RunnerReply::Released),
             };
             let is_early = runner.making.take();
-            let failed = |error| RunnerReply::Raised(PythonException { is_early, ..raised(py, &error, file) });
+            let failed = |error| {
+                let mut exception = PythonException { is_early, ..raised(py, &error, file) };
+                if exception.cause == ExceptionCause::Code && keeps_fake_tensors(py) {
+                    exception.cause = ExceptionCause::FakeTensor;
+                }
+                RunnerReply::Raised(exception)
+            };
             let reply = reply.unwrap_or_else(failed);
             // Other processes need the memory; an exception keeps the frames and thus the tensors alive. After some
             // errors nothing can be released.

@@ -21,7 +21,7 @@ use crate::machine_code_cache::MachineCodeCache;
 use crate::project_folder::project;
 use crate::stop_reason::{Stop, unexpected_reply};
 use crate::trials::title;
-use crate::undecided::Undecided;
+use crate::undecided::{Undecided, UndecidedCause};
 use crate::verdict::{Check, Measured, Outcome, Reason, Verdict};
 
 /// The note on every predicted verdict.
@@ -57,7 +57,7 @@ impl Predictor {
 
     /// The predicted verdict on a candidate, compared with its original.
     pub(crate) fn judge(&self, task: &Task) -> Verdict {
-        let mut verdict = Verdict::undecided("there is no call to judge it with");
+        let mut verdict = Verdict::undecided(UndecidedCause::Other, "there is no call to judge it with");
         verdict.notes.push(NOTE.to_owned());
         for workload in &task.workloads {
             match self.of_call(task, workload) {
@@ -65,8 +65,8 @@ impl Predictor {
                     verdict.outcome = Outcome::Predicted;
                     verdict.measured.push(measured);
                 }
-                Err(Stop::Undecided(why)) => {
-                    verdict.outcome = Outcome::Undecided { why };
+                Err(Stop::Undecided(Undecided { cause, why })) => {
+                    verdict.outcome = Outcome::Undecided { cause, why };
                     break;
                 }
                 Err(Stop::Refused(reason, evidence, line)) => {
@@ -98,12 +98,13 @@ impl Predictor {
                 None => {
                     let fails = |stop| match stop {
                         Stop::Refused(_, evidence, _) => {
-                            Stop::Undecided(format!("the original itself fails: {evidence}"))
+                            let why = format!("the original itself fails: {evidence}");
+                            Undecided::new(UndecidedCause::Call, why).into()
                         }
                         stop @ Stop::Undecided(_) => stop,
                     };
                     let (drafts, _) = self.drafts((&task.original, &task.folder), workload, true).map_err(fails)?;
-                    let time = predict(&drafts, &self.gpu).map_err(Stop::Undecided)?;
+                    let time = predict(&drafts, &self.gpu).map_err(Undecided::original)?;
                     known.insert(time).clone()
                 }
             }
@@ -135,15 +136,15 @@ impl Predictor {
         let name = if trusted { "original" } else { "candidate" };
         let readable = vec![file.to_owned(), project(folder)];
         let fence = bench.fence(name, trusted, readable)?;
-        let start = |error: ForkerError| Stop::Undecided(error.to_string());
+        let start = |error: ForkerError| Undecided::from(error);
         let mut runner = RunnerProcess::start(&bench.forker, fence, &bench.shared_processes).map_err(start)?;
         let whose = (!trusted, Weights::default());
         let loaded = runner.load(file, folder, workload, whose, bench.limits.load)?;
         loaded.map_err(|raised| Stop::Refused(Reason::Load, raised.text, raised.line))?;
         let request = RunnerRequest::Compile { inputs: Inputs::default(), chosen: Vec::new(), drafts: true };
         match runner.ask(&request, bench.limits.compile)? {
-            RunnerReply::Compiled { notes, drafts, code, .. } => match notes.into_iter().next() {
-                Some(note) => Err(Stop::Refused(Reason::Compile, note, None)),
+            RunnerReply::Compiled { failed, drafts, code, .. } => match failed {
+                Some(exception) => Err(Stop::Refused(Reason::Compile, exception.text, exception.line)),
                 None if drafts.launches.is_empty() => {
                     Err(Stop::Refused(Reason::NoKernel, "the call launches no kernel of Triton's".to_owned(), None))
                 }

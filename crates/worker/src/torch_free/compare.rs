@@ -13,7 +13,8 @@ use super::leaf::{
     shape_difference, too_far, unequal,
 };
 use crate::buffers::Buffers;
-use crate::errors::{failed, lacks_memory};
+use crate::comparer::failure;
+use crate::errors::{MissingSlot, failed};
 use crate::numbers::{ElementBytes, Floats, Scales};
 
 /// Serves the judge until it closes the stream.
@@ -23,7 +24,7 @@ pub(crate) fn serve(py: Python<'_>, mut stream: UnixStream) -> PyResult<()> {
     }
     let mut comparer = TorchFreeComparer::default();
     while let Some(request) = read_frame(&mut stream)? {
-        write_frame(&mut stream, &Compared { reply: comparer.reply(request), held: 0 })?;
+        write_frame(&mut stream, &Compared { reply: comparer.reply(py, request), held: 0 })?;
     }
     Ok(())
 }
@@ -43,9 +44,9 @@ pub(crate) struct TorchFreeComparer {
 
 impl TorchFreeComparer {
     /// The reply to a request.
-    pub(crate) fn reply(&mut self, request: ComparerRequest) -> ComparerReply {
+    pub(crate) fn reply(&mut self, py: Python<'_>, request: ComparerRequest) -> ComparerReply {
         self.answer(request)
-            .unwrap_or_else(|error| ComparerReply::Failed { is_memory: lacks_memory(&error), why: error.to_string() })
+            .unwrap_or_else(|error| ComparerReply::Failed { cause: failure(py, &error), why: error.to_string() })
     }
 
     fn answer(&mut self, request: ComparerRequest) -> PyResult<ComparerReply> {
@@ -101,7 +102,7 @@ impl TorchFreeComparer {
     }
 
     fn slot(&self, slot: u32) -> PyResult<&Vec<DenseLeaf>> {
-        self.slots.get(&slot).ok_or_else(|| failed(format!("nothing is kept under {slot}")))
+        self.slots.get(&slot).ok_or_else(|| MissingSlot::new_err(format!("nothing is kept under {slot}")))
     }
 
     /// A leaf in the other runs, as far as they have a similar one.

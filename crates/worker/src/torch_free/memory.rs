@@ -9,7 +9,7 @@ use cudarc::driver::sys;
 use pyo3::prelude::*;
 
 use crate::driver_result::check;
-use crate::errors::failed;
+use crate::errors::{DeviceMemoryError, FakeTensorError};
 
 /// Bytes of the guards on both sides of a storage, which must not be written.
 pub(super) const GUARD: usize = 64 << 10;
@@ -106,7 +106,8 @@ impl GuardedMemory {
         unsafe {
             let allocated = sys::cuMemAlloc_v2(&raw mut address, bytes.len());
             if allocated == sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY {
-                return Err(failed(format!("the device is out of memory: {} bytes are not free", bytes.len())));
+                let text = format!("the device is out of memory: {} bytes are not free", bytes.len());
+                return Err(DeviceMemoryError::new_err(text));
             }
             check(allocated)?;
             check(sys::cuMemcpyHtoD_v2(address, bytes.as_ptr().cast(), bytes.len()))?;
@@ -138,7 +139,10 @@ impl GuardedMemory {
     pub(super) fn read(&self, range: Range<usize>) -> PyResult<Vec<u8>> {
         match &mut *self.place() {
             Backing::Host(blocks) => Ok(bytes_of(blocks)[range].to_vec()),
-            Backing::Hollow => Ok(vec![0; range.len()]),
+            Backing::Hollow if HOLLOW.load(Ordering::Relaxed) => Ok(vec![0; range.len()]),
+            Backing::Hollow => {
+                Err(FakeTensorError::new_err("a tensor without memory is read: it was kept from a call"))
+            }
             Backing::Device(address) => {
                 let mut bytes = vec![0; range.len()];
                 let from = *address + range.start as u64;
