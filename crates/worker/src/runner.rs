@@ -12,7 +12,7 @@ use protocol::runner::{
 use protocol::{SimulatedGpu, Workload, is_simulated};
 
 use super::compile::{Hooks, LaunchMode, compile_ahead, take_launches, take_symbols};
-use super::errors::{cause, describe, failed};
+use super::errors::{DeviceMemoryError, cause, describe};
 use super::launch::callable;
 use super::models::{EntryCallable, load_as};
 use super::python_modules::{generators, kernels, poison, shim};
@@ -304,7 +304,7 @@ impl<'py, 'a> Runner<'py, 'a> {
         if free >= room {
             Ok(())
         } else {
-            Err(failed(format!("out of memory: {free} bytes are free, {room} are needed")))
+            Err(DeviceMemoryError::new_err(format!("out of memory: {free} bytes are free, {room} are needed")))
         }
     }
 
