@@ -129,17 +129,17 @@ class Filler:
         self.change(lambda part: (part * factor).clamp(-target, target))
 
     def far(self):
-        # Above a hundred standard deviations of normally distributed contents.
-        top = self.info.max / 8
-        shift = min(30.0 * self.amplitude(), top) * (1 if self.high > 0 else -1)
-        self.change(lambda part: (part + shift).clamp(-top, top))
+        self.shifted(1 if self.high > 0 else -1)
 
     def far_below(self):
-        if self.low >= 0:
-            return
+        if self.low < 0:
+            self.shifted(-1)
+
+    def shifted(self, sign):
+        # Above a hundred standard deviations of normally distributed contents.
         top = self.info.max / 8
-        shift = min(30.0 * self.amplitude(), top)
-        self.change(lambda part: (part - shift).clamp(-top, top))
+        shift = min(30.0 * self.amplitude(), top) * sign
+        self.change(lambda part: (part + shift).clamp(-top, top))
 
     def negative(self):
         if self.low < 0:

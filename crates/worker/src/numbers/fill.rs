@@ -197,16 +197,12 @@ impl<'a> Area<'a> {
                 let factor = if amplitude > 0.0 { target / amplitude } else { 1.0 };
                 self.change(chance, |_, _, old| (old * factor).clamp(-target, target));
             }
-            "far" => {
-                let top = greatest / 8.0;
-                let shift = (30.0 * amplitude).min(top) * if high > 0.0 { 1.0 } else { -1.0 };
-                self.change(chance, |_, _, old| (old + shift).clamp(-top, top));
-            }
             "below" | "negative" if low >= 0.0 => {}
-            "below" => {
+            "far" | "below" => {
                 let top = greatest / 8.0;
-                let shift = (30.0 * amplitude).min(top);
-                self.change(chance, |_, _, old| (old - shift).clamp(-top, top));
+                let is_up = values == "far" && high > 0.0;
+                let shift = (30.0 * amplitude).min(top) * if is_up { 1.0 } else { -1.0 };
+                self.change(chance, |_, _, old| (old + shift).clamp(-top, top));
             }
             "negative" => self.change(chance, |_, _, old| -old.abs()),
             "subnormal" => {
