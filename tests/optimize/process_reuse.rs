@@ -66,8 +66,7 @@ fn a_candidate_refused_in_a_shared_process_is_judged_again_in_another() {
 /// Each refusal used to cost two processes, and the driver starts only a few per second.
 #[test]
 fn candidates_that_triton_refuses_need_no_new_process() {
-    // Triton's interpreter names the error differently from its compiler.
-    let refused = "    tl.static_assert(BLOCK <= 32, 'CompileTimeAssertionFailure')\n    offsets =";
+    let refused = "    tl.static_assert(BLOCK <= 32, 'the block is too large')\n    offsets =";
     let kernel = SCALE.replace("    offsets =", refused);
     let (outcome, processes) = searched(2 * CANDIDATES, &kernel);
     let summary = outcome["summary"].as_str().unwrap();

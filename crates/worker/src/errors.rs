@@ -3,7 +3,7 @@
 use std::iter::successors;
 
 use pyo3::create_exception;
-use pyo3::exceptions::{PyException, PyRuntimeError};
+use pyo3::exceptions::{PyAssertionError, PyException, PyRuntimeError};
 use pyo3::prelude::*;
 use pyo3::types::PyType;
 
@@ -61,6 +61,9 @@ fn above<'py>(value: &Bound<'py, PyAny>) -> Option<Bound<'py, PyAny>> {
 }
 
 fn cause_of_one(value: &Bound<'_, PyAny>) -> Option<ExceptionCause> {
+    if is_static_assertion(value).unwrap_or(false) {
+        return Some(ExceptionCause::Compile);
+    }
     let by_class = cause_of_class(value).ok().flatten();
     // Torch reports missing memory of the driver as an error of the device.
     if by_class.is_some_and(|cause| cause != ExceptionCause::Device) || !value.is_instance_of::<PyRuntimeError>() {
@@ -68,6 +71,20 @@ fn cause_of_one(value: &Bound<'_, PyAny>) -> Option<ExceptionCause> {
     }
     let text = value.str().ok()?.to_string();
     MESSAGES.iter().find(|(words, _)| text.contains(words)).map(|(_, cause)| *cause).or(by_class)
+}
+
+/// Whether a `tl.static_assert` failed in Triton's interpreter, where it is a plain `assert` and not the exception that
+/// the compiler raises.
+fn is_static_assertion(value: &Bound<'_, PyAny>) -> PyResult<bool> {
+    if !value.is_instance_of::<PyAssertionError>() {
+        return Ok(false);
+    }
+    let mut innermost = value.getattr("__traceback__")?;
+    while let Some(next) = innermost.getattr("tb_next").ok().filter(|next| !next.is_none()) {
+        innermost = next;
+    }
+    let module = innermost.getattr("tb_frame")?.getattr("f_globals")?.get_item("__name__")?;
+    Ok(module.extract::<&str>()? == "triton.runtime.interpreter")
 }
 
 fn cause_of_class(value: &Bound<'_, PyAny>) -> PyResult<Option<ExceptionCause>> {
