@@ -113,7 +113,8 @@ pub(crate) fn without_gpu(project: &Project, args: &[&str]) -> Command {
     command
 }
 
-/// Configures the project to be judged in a pool.
+/// Configures the project to be judged in a pool. Beside other tests a cluster of two processors needs longer for its
+/// start than the default allows.
 pub(crate) fn judge_in(project: &Project, address: &str, more: &str) {
-    project.write("warpsmith.toml", &format!("[evaluator]\npool = {address:?}\n{more}\n"));
+    project.write("warpsmith.toml", &format!("[evaluator]\npool = {address:?}\nstart = 400\n{more}\n"));
 }

@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use protocol::runner::{
-    ArgumentUse, CallOutput, EntryCall, ExceptionCause, Fence, MemoryProbe, PythonException, RunnerReply,
+    ArgumentUse, CallOutput, EntryCall, ExceptionCause, ExitCause, Fence, MemoryProbe, PythonException, RunnerReply,
     RunnerRequest, Tuned, Weights,
 };
 use protocol::{SimulatedGpu, Workload, WorkloadSource};
@@ -127,6 +127,9 @@ impl Original {
             Ok(_) => Err(Undecided::process("the original's process answers another question")),
             Err(RunnerGone::Unwanted) => Err(Undecided::cancelled()),
             Err(RunnerGone::Lost(why)) => Err(Undecided::process(why)),
+            Err(RunnerGone::Ended(ExitCause::Unstarted { why, cause }, _)) => {
+                Err(Undecided::new(UndecidedCause::of_start(cause), why))
+            }
             Err(gone) => Ok(Err(format!("the original refuses it: {}", how(&gone)))),
         }
     }
@@ -230,7 +233,15 @@ impl Original {
                 let why = format!("the original cannot be loaded:\n{}", raised.text);
                 Err(Undecided::new(UndecidedCause::of_original(raised.cause), why))
             }
-            Err(gone) => Err(Undecided::original(format!("the original cannot be loaded: {}", how(&gone)))),
+            Err(gone) => {
+                let cause = match &gone {
+                    RunnerGone::Ended(ExitCause::Unstarted { cause, .. }, _) => UndecidedCause::of_start(*cause),
+                    RunnerGone::Lost(_) => UndecidedCause::Process,
+                    RunnerGone::Unwanted => UndecidedCause::Cancelled,
+                    _ => UndecidedCause::Original,
+                };
+                Err(Undecided::new(cause, format!("the original cannot be loaded: {}", how(&gone))))
+            }
         }
     }
 }

@@ -26,9 +26,10 @@ impl From<RunnerGone> for Stop {
             RunnerGone::Ended(ExitCause::MemoryLimit, _) => Reason::Memory,
             RunnerGone::Ended(ExitCause::ProcessLimit, _) => Reason::Processes,
             RunnerGone::Ended(ExitCause::OutputLimit, _) => Reason::Writing,
-            RunnerGone::Ended(ExitCause::Unstarted(why), _) | RunnerGone::Lost(why) => {
-                return Undecided::process(why.clone()).into();
+            RunnerGone::Ended(ExitCause::Unstarted { why, cause }, _) => {
+                return Undecided::new(UndecidedCause::of_start(*cause), why.clone()).into();
             }
+            RunnerGone::Lost(why) => return Undecided::process(why.clone()).into(),
             RunnerGone::Ended(..) => Reason::Died,
             RunnerGone::Late(_) => Reason::Time,
             RunnerGone::Garbage => Reason::Pipe,

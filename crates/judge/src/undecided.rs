@@ -71,6 +71,15 @@ impl UndecidedCause {
             | ExceptionCause::FakeTensor => Self::Original,
         }
     }
+
+    /// The cause where a process of the judge cannot be started. Beside other processes the driver may lack the memory
+    /// for one more.
+    pub(super) fn of_start(exception: ExceptionCause) -> Self {
+        match exception {
+            ExceptionCause::DeviceMemory => Self::DeviceMemory,
+            _ => Self::Process,
+        }
+    }
 }
 
 /// The reason why a candidate cannot be judged.
@@ -140,9 +149,10 @@ impl From<ComparerError> for Undecided {
 
 #[cfg(test)]
 mod tests {
-    use protocol::runner::PythonException;
+    use protocol::runner::{ExitCause, PythonException};
 
     use super::*;
+    use crate::child_processes::RunnerGone;
     use crate::stop_reason::Stop;
     use crate::verdict::{Outcome, Reason};
 
@@ -188,6 +198,17 @@ mod tests {
             };
             assert_eq!(of(WORDS), of(""), "{cause:?}");
         }
+    }
+
+    /// With other judges on one GPU the driver had no memory for another process; a candidate stayed undecided for it.
+    #[test]
+    fn a_process_without_device_memory_for_its_start_is_started_again_alone() {
+        let of = |cause| {
+            let how = ExitCause::Unstarted { why: WORDS.to_owned(), cause };
+            decided(&Stop::from(RunnerGone::Ended(how, String::new()))).map_err(UndecidedCause::retry)
+        };
+        assert_eq!(of(ExceptionCause::DeviceMemory), Err(Retry::Alone));
+        assert_eq!(of(ExceptionCause::Code), Err(Retry::Never));
     }
 
     #[test]

@@ -120,8 +120,13 @@ pub enum ExitCause {
     ProcessLimit,
     /// It printed more than [`Fence::output`] and was killed.
     OutputLimit,
-    /// It never ran: its process or sandbox could not be created, for this reason.
-    Unstarted(String),
+    /// It never ran: its process or sandbox could not be created.
+    Unstarted {
+        /// Why, as text.
+        why: String,
+        /// Why, as far as the exception that ended the start tells.
+        cause: ExceptionCause,
+    },
 }
 
 impl std::fmt::Display for ExitCause {
@@ -134,7 +139,7 @@ impl std::fmt::Display for ExitCause {
             Self::MemoryLimit => f.write_str("was killed: it took more memory than its limit"),
             Self::ProcessLimit => f.write_str("was killed: it started more processes or threads than its limit"),
             Self::OutputLimit => f.write_str("was killed: it printed more than its limit"),
-            Self::Unstarted(why) => write!(f, "could not be started: {why}"),
+            Self::Unstarted { why, .. } => write!(f, "could not be started: {why}"),
         }
     }
 }

@@ -12,11 +12,11 @@ use pyo3::prelude::*;
 
 use fence::{LinuxFeatures, process_tree};
 use protocol::descriptor_passing::receive;
-use protocol::runner::{ChildRole, ExitCause, ForkerReply, ForkerRequest};
+use protocol::runner::{ChildRole, ExceptionCause, ExitCause, ForkerReply, ForkerRequest};
 use protocol::{PROTOCOL, RuntimeVersions, is_simulated, read_frame, write_frame};
 
 use super::bytecode::{import_later, kept};
-use super::errors::describe;
+use super::errors::{cause, describe};
 use super::python_modules::helper;
 use super::sandbox::Readable;
 use super::supervisor::{self, SupervisorReport};
@@ -77,7 +77,9 @@ impl Forker {
                 match receive::<ForkerRequest>(&self.control)? {
                     None => return Ok(()),
                     Some((ForkerRequest::Spawn { id, role }, Some(socket))) => self.spawn(py, id, &role, socket)?,
-                    Some((ForkerRequest::Spawn { id, .. }, None)) => self.unstarted(id, "no socket came along")?,
+                    Some((ForkerRequest::Spawn { id, .. }, None)) => {
+                        self.unstarted(id, "no socket came along", ExceptionCause::default())?
+                    }
                     Some((ForkerRequest::Kill { id }, _)) => self.kill(id),
                     Some((ForkerRequest::Owns { folder }, _)) => self.folders.push(folder),
                 }
@@ -107,12 +109,12 @@ impl Forker {
                 self.children.push(Child { id, supervisor, leash });
                 Ok(())
             }
-            Err(error) => self.unstarted(id, &describe(py, &error)),
+            Err(error) => self.unstarted(id, &describe(py, &error), cause(py, &error)),
         }
     }
 
-    fn unstarted(&self, id: u64, why: &str) -> PyResult<()> {
-        Ok(self.say(id, SupervisorReport { how: ExitCause::Unstarted(why.to_owned()), output: String::new() })?)
+    fn unstarted(&self, id: u64, why: &str, cause: ExceptionCause) -> PyResult<()> {
+        Ok(self.say(id, SupervisorReport::unstarted(why.to_owned(), cause))?)
     }
 
     /// Closes the socket to the supervisor, which then ends the child and reports it.

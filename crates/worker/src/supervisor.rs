@@ -19,10 +19,10 @@ use serde::{Deserialize, Serialize};
 
 use fence::process_tree;
 use protocol::descriptor_passing::{receive, send_with};
-use protocol::runner::{ChildRole, ExitCause, Fence};
+use protocol::runner::{ChildRole, ExceptionCause, ExitCause, Fence};
 use protocol::write_frame;
 
-use super::errors::describe;
+use super::errors::{cause, describe};
 use super::sandbox::{self, Readable};
 use super::{comparer, runner_requests, sanitized_call};
 
@@ -43,11 +43,18 @@ pub(super) struct SupervisorReport {
     pub(super) output: String,
 }
 
+impl SupervisorReport {
+    /// The report of a child that never ran.
+    pub(super) fn unstarted(why: String, cause: ExceptionCause) -> Self {
+        Self { how: ExitCause::Unstarted { why, cause }, output: String::new() }
+    }
+}
+
 /// The child's report to its supervisor before it runs anything; the descriptor for answering comes along.
 #[derive(Serialize, Deserialize)]
 enum Prepared {
     Ready,
-    Failed(String),
+    Failed { why: String, cause: ExceptionCause },
 }
 
 /// Forks a child with its supervisor. Returns the supervisor's process id and the socket to the supervisor: it delivers the report
@@ -69,10 +76,8 @@ pub(super) fn spawn(
     });
     let ended = match std::panic::catch_unwind(guarded) {
         Ok(Ok(ended)) => ended,
-        Ok(Err(error)) => SupervisorReport { how: ExitCause::Unstarted(describe(py, &error)), output: String::new() },
-        Err(_) => {
-            SupervisorReport { how: ExitCause::Unstarted("its supervisor failed".to_owned()), output: String::new() }
-        }
+        Ok(Err(error)) => SupervisorReport::unstarted(describe(py, &error), cause(py, &error)),
+        Err(_) => SupervisorReport::unstarted("its supervisor failed".to_owned(), ExceptionCause::default()),
     };
     let sent = write_frame(&mut &theirs, &ended);
     // SAFETY: ends the process without running the forker's exit handlers.
@@ -112,7 +117,7 @@ fn keep(
     drop((socket, theirs));
     let mut kept = ChildTree { pid, ends, output, fence: None, listener: None, inherited: 0 };
     let how = match receive::<Prepared>(&setup) {
-        Ok(Some((Prepared::Failed(why), _))) => ExitCause::Unstarted(why),
+        Ok(Some((Prepared::Failed { why, cause }, _))) => ExitCause::Unstarted { why, cause },
         Ok(Some((Prepared::Ready, listener))) => {
             let fence = match role {
                 ChildRole::Runner(fence) => Some(&**fence),
@@ -179,7 +184,8 @@ fn prepare(py: Python<'_>, role: &ChildRole, readable: &Readable, setup: &UnixSt
         Ok(Some(listener)) => send_with(setup, &Prepared::Ready, listener.as_fd())?,
         Ok(None) => write_frame(&mut &*setup, &Prepared::Ready)?,
         Err(error) => {
-            write_frame(&mut &*setup, &Prepared::Failed(format!("its fence could not be put up: {error}")))?;
+            let why = format!("its fence could not be put up: {error}");
+            write_frame(&mut &*setup, &Prepared::Failed { why, cause: cause(py, &error) })?;
             return Err(error);
         }
     }
