@@ -8,6 +8,8 @@
 mod argument_variants;
 #[path = "common/judging.rs"]
 mod judging;
+#[path = "verify/launch_variants.rs"]
+mod launch_variants;
 #[path = "verify/launches.rs"]
 mod launches;
 #[path = "verify/memory.rs"]

@@ -46,6 +46,7 @@ fn run_with(module: &str, worker: Option<&Path>) {
 #[test]
 fn results_are_compared_by_the_error_of_the_original() {
     run("test_compare");
+    run("test_launch_variants");
 }
 
 #[test]

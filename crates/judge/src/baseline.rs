@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use protocol::Workload;
-use protocol::runner::{CallOutput, Coarse, ComparerRequest, EntryCall, Inputs, Reuse, Weights};
+use protocol::runner::{CallOutput, Coarse, ComparerRequest, EntryCall, Inputs, LaunchVariant, Reuse, Weights};
 
 use super::bench::Bench;
 use super::devices::memory;
@@ -58,6 +58,8 @@ pub(super) struct Baseline {
     pub(super) machine_code: MachineCodeCache,
     /// The work of the recorded call, once it was counted; the inner `None` means that it cannot be counted.
     pub(super) counted: Mutex<Option<Option<Counted>>>,
+    /// The other launches that give the same results for the recorded call, once they were needed.
+    pub(super) variants: Mutex<Option<Arc<Vec<LaunchVariant>>>>,
     kept: Mutex<u64>,
     /// How many parts of the trials have been compiled ahead.
     pub(super) prepared: Mutex<usize>,
@@ -111,12 +113,15 @@ pub(super) struct Ready {
     pub(super) took: Duration,
     /// Whether the results are kept for the next candidate.
     pub(super) is_kept: bool,
+    /// The slots of its results with other launches, once they were needed.
+    pub(super) variants: Mutex<Option<Vec<u32>>>,
 }
 
 impl Ready {
     /// The slots of all results that the comparer holds for the trial.
     pub(super) fn slots(&self) -> Vec<u32> {
-        [self.original].into_iter().chain(self.reference).chain(self.jittered.iter().copied()).collect()
+        let varied = lock(&self.variants).clone().unwrap_or_default();
+        [self.original].into_iter().chain(self.reference).chain(self.jittered.iter().copied()).chain(varied).collect()
     }
 
     /// The request to compare results on inputs for which nothing else is known, by the error level that is known here.
@@ -129,6 +134,7 @@ impl Ready {
             holds_nan: false,
             exact: false,
             level: Some((self.original, self.reference, self.jittered.clone())),
+            variants: Vec::new(),
         }
     }
 }
@@ -166,7 +172,7 @@ impl Baseline {
         let known = trials.iter().map(|_| Mutex::default()).collect();
         let original = Original::new(file, folder, workload, weights);
         let (habits, needs, large, coarse, follows, lifted, lifted_ahead, checked, kernels) = Default::default();
-        let (counted, kept, prepared, prefetching) = Default::default();
+        let (counted, variants, kept, prepared, prefetching) = Default::default();
         let machine_code = MachineCodeCache::of(&original.workload);
         Self {
             original,
@@ -183,6 +189,7 @@ impl Baseline {
             kernels,
             machine_code,
             counted,
+            variants,
             kept,
             prepared,
             prefetching,

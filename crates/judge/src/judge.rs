@@ -380,15 +380,7 @@ impl Case<'_> {
         trial: &Trial,
         name: &str,
     ) -> Result<(), Stop> {
-        let found = self.differences(&ComparerRequest::Compare {
-            original: known.original,
-            candidate,
-            reference: known.reference,
-            jittered: known.jittered.clone(),
-            holds_nan: means_nan(&trial.inputs),
-            exact: known.is_exact,
-            level: None,
-        })?;
+        let found = self.differences(&known.compared(candidate, means_nan(&trial.inputs), Vec::new()))?;
         refuse(&found, results, trial.reason, name).map_err(|stop| self.of_launch(stop))
     }
 

@@ -21,6 +21,7 @@ mod evaluator;
 mod judge;
 mod large_call;
 mod large_tensors;
+mod launch_variants;
 mod limits;
 mod locks;
 mod machine_code_cache;

@@ -87,7 +87,8 @@ impl Original {
         Ok(Some([first, second]))
     }
 
-    fn run_in(
+    /// Runs a call as [`Self::run_within`], in the process `running`, or in a new one that is left there.
+    pub(super) fn run_in(
         &self,
         running: &mut Option<RunnerProcess>,
         bench: &Bench,

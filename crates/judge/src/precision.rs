@@ -167,6 +167,7 @@ impl Baseline {
             holds_nan: true,
             exact: false,
             level: None,
+            variants: Vec::new(),
         };
         let found = bench.compare(|comparer| Ok(comparer.differences(&ask)?))?;
         bench.drop_slots(vec![again])?;

@@ -1,6 +1,6 @@
 //! The decision whether the original's results on a trial can serve as a reference.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use protocol::runner::{CallOutput, ComparerReply, ComparerRequest, FloatContents};
@@ -75,6 +75,7 @@ impl Baseline {
             unwritten,
             took,
             is_kept,
+            variants: Mutex::default(),
         })))
     }
 }

@@ -1,7 +1,7 @@
 //! A check of the configurations that a candidate's autotuner measured and did not choose: on another device or another
 //! day it may choose them.
 
-use protocol::runner::{ComparerRequest, EntryCall, Tuned};
+use protocol::runner::{EntryCall, Tuned};
 
 use super::baseline::Ready;
 use super::case::Case;
@@ -64,15 +64,7 @@ impl Case<'_> {
         }
         let _shared = self.shared();
         let Ok((_, slot)) = self.baseline.original.run(self.bench, forced)? else { return Ok(true) };
-        let found = self.differences(&ComparerRequest::Compare {
-            original: known.original,
-            candidate: slot,
-            reference: known.reference,
-            jittered: known.jittered.clone(),
-            holds_nan: true,
-            exact: known.is_exact,
-            level: None,
-        })?;
+        let found = self.differences(&known.compared(slot, true, Vec::new()))?;
         self.bench.drop_slots(vec![slot])?;
         Ok(!found.is_empty())
     }

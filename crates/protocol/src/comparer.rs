@@ -41,6 +41,9 @@ pub enum ComparerRequest {
         /// Slots of the original's results on other inputs, which show its rounding error: its run, its run at a higher
         /// precision, and its runs on perturbed inputs. Used if there is neither a reference nor a jittered run.
         level: Option<(u32, Option<u32>, Vec<u32>)>,
+        /// The slots of runs of the original with its kernels launched otherwise. Where these differ from its own
+        /// results, these are not compared.
+        variants: Vec<u32>,
     },
     /// Judge whether a run of the original can serve as a reference. The reply is [`ComparerReply::Standing`].
     Stand {

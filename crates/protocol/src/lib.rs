@@ -30,7 +30,7 @@ pub use workload::{
 };
 
 /// The version of this protocol; both sides must have the same.
-pub const PROTOCOL: u32 = 21;
+pub const PROTOCOL: u32 = 22;
 
 /// The greatest length of a frame's JSON in bytes; a greater length means that the stream does not carry frames.
 pub const MAX_FRAME: usize = 64 << 20;

@@ -12,7 +12,7 @@ pub use super::comparer::{Compared, ComparerFailure, ComparerReply, ComparerRequ
 pub use super::inputs::{Coarse, Finite, FloatContents, Inputs, Layout};
 pub use super::probes::{ArgumentUse, IsolatedCall, MemoryProbe, Tail, WatchedProgram};
 pub use super::results::{Buffer, ExportedResults, Leaf, LeafValue};
-pub use super::tuning::Tuned;
+pub use super::tuning::{LaunchVariant, Tuned};
 use super::{CompiledLaunches, LaunchRecord, RuntimeVersions, SimulatedGpu, Workload};
 
 /// A request of the judge to a forker. A socket is sent with [`Self::Spawn`].
@@ -219,6 +219,8 @@ pub struct EntryCall {
     pub forced: bool,
     /// Use [`Self::chosen`] in all later calls as well.
     pub settled: bool,
+    /// Launch the kernels otherwise than the file does.
+    pub variant: Option<LaunchVariant>,
 }
 
 /// How the tensors of the previous call are reused.

@@ -15,3 +15,12 @@ pub struct Tuned {
     #[serde(default)]
     pub near: Vec<String>,
 }
+
+/// Launches of all kernels of a call with other numbers of warps or other tile sizes than the file has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LaunchVariant {
+    /// The power of two by which numbers of warps are multiplied.
+    pub warps: i8,
+    /// The power of two by which tile sizes are multiplied.
+    pub tiles: i8,
+}

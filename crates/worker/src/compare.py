@@ -1,11 +1,10 @@
 """Comparison of two results, for floats up to the error that `floats.py` allows."""
 
-import struct
-
 import torch
 
 from _warpsmith_bits import bits_of, same_bits
-from _warpsmith_floats import FACTOR, FEW, ULPS, CREDIBLE, ARITHMETIC, CHUNK, Floats, difference, index_of
+from _warpsmith_floats import ARITHMETIC, CHUNK, FACTOR, MOST_OPEN, SPILLED, Floats, difference, index_of
+from _warpsmith_plain_values import plain_difference
 from _warpsmith_poison import poisoned, real
 
 
@@ -36,10 +35,12 @@ class Leaf:
 FIELDS = ("type", "dtype", "device", "shape", "strides", "requires_grad", "shared argument")
 
 
-def compare(original, candidate, reference=None, jittered=(), holds_nan=False, exact=False, level=None):
+def compare(original, candidate, reference=None, jittered=(), holds_nan=False, exact=False, level=None, variants=()):
     """The differences between the candidate's and the original's leaves, at most one for each leaf.
 
-    Without runs that show the original's error, `level` has the result of `levels` from runs on other inputs."""
+    Without runs that show the original's error, `level` has the result of `levels` from runs on other inputs.
+    `variants` are results of the original with its kernels launched otherwise; where they differ from its own, any
+    result is right."""
     candidate, wrong = aligned(original, candidate)
     if wrong is not None:
         return [wrong]
@@ -58,7 +59,8 @@ def compare(original, candidate, reference=None, jittered=(), holds_nan=False, e
     for at in (at for at, is_same in zip(held, same) if not is_same):
         known = level[at] if level is not None and len(level) == len(original) else None
         runs = runs_at(reference, jittered, at, len(original))
-        tensors.append((at, Tensors(original[at], candidate[at], *runs, rounding, holds_nan, exact, known)))
+        _, others = runs_at(None, variants, at, len(original))
+        tensors.append((at, Tensors(original[at], candidate[at], *runs, rounding, holds_nan, exact, known, others)))
     fine = told([compared.is_fine() for _, compared in tensors])
     for at, compared in (one for one, is_fine in zip(tensors, fine) if not is_fine):
         wrong = compared.difference()
@@ -334,53 +336,6 @@ def is_float(dtype):
     return (dtype.is_floating_point or dtype.is_complex) and "float4" not in str(dtype) and "e8m0" not in str(dtype)
 
 
-# Plain values.
-
-
-def plain_difference(one, other, against, moved):
-    if one.meta[2] == other.meta[2]:
-        return None
-    wrong = difference(other.path, f"{other.meta[2]} instead of {one.meta[2]}", True)
-    if one.meta[1] not in ("float", "builtins.float"):
-        return wrong
-    value, got = number(one), number(other)
-    if value is None or got is None:
-        return wrong
-    if value == got or (value != value and got != got):
-        return None
-    errors = [abs(x - value) for x in (number(leaf) for leaf in [against, *moved] if leaf is not None) if x is not None]
-    # A number that fits 32 bits was read from a 32-bit tensor.
-    narrow = all(fits_single(x) for x in (value, got))
-    allowed = ULPS[4] * (ARITHMETIC if narrow else 2.0**-52) * abs(value)
-    likely = [error for error in errors if error <= CREDIBLE * abs(value)]
-    allowed += FACTOR * (1 + FEW) * max(likely, default=0.0)
-    error = abs(got - value)
-    if error <= allowed:
-        return None
-    wrong["what"] += f" (allowed error {allowed:.3g})"
-    wrong["excess"] = ratio(error, allowed)
-    return wrong
-
-
-def number(leaf):
-    try:
-        return float(leaf.meta[2])
-    except ValueError:
-        return None
-
-
-def fits_single(value):
-    try:
-        return struct.unpack("f", struct.pack("f", value))[0] == value
-    except OverflowError:
-        return False
-
-
-def ratio(error, allowed):
-    """The error relative to the allowed one; `None` instead of infinity and NaN, which JSON cannot represent."""
-    return error / allowed if 0 < allowed and error / allowed < 1e300 else None
-
-
 # Elements.
 
 
@@ -420,13 +375,16 @@ def tensor_difference(one, other, against, moved, rounding):
 class Tensors:
     """A leaf of the original and one of the candidate with different bits, and the error model of the original's."""
 
-    def __init__(self, one, other, against, moved, rounding, holds_nan, exact, level):
+    def __init__(self, one, other, against, moved, rounding, holds_nan, exact, level, variants=()):
         self.one, self.o, self.c, self.exact, self.rounding = one, one.data, other.data, exact, rounding
         self.r = contents(against, self.o)
         self.js = [data for data in (contents(leaf, self.o) for leaf in moved) if data is not None]
+        self.variants = [data for data in (contents(leaf, self.o) for leaf in variants) if data is not None]
+        self.holds_nan = holds_nan
         self.floats = None
         if is_float(self.o.dtype) and not exact:
             self.floats = Floats(one, self.o, self.c, self.r, self.js, rounding, holds_nan, level)
+            self.floats.vary(self.variants)
 
     def is_fine(self):
         """Whether the candidate's leaf is within its bounds, as far as a quick check shows."""
@@ -440,18 +398,27 @@ class Tensors:
         # Inputs with fewer bits move by more than the rounding of the arithmetic.
         runs = [] if self.r is None else [self.r]
         runs += self.js if self.r is None or self.rounding[1] == 1.0 else []
-        return integer_difference(self.one, self.o, self.c, [] if self.exact else runs)
+        spread = SPILLED if self.holds_nan else 0
+        return integer_difference(self.one, self.o, self.c, [] if self.exact else runs, self.variants, spread)
 
 
-def integer_difference(leaf, o, c, runs):
+def integer_difference(leaf, o, c, runs, variants=(), spread=0):
     """Integers must be equal. Where the original rounds or selects, some of its own integers change when the inputs
-    move; then a few times as many may differ in a candidate, by no more."""
+    move; then a few times as many may differ in a candidate, by no more. Where they change when its kernels are
+    launched otherwise, as in `variants`, a candidate's may be any; `spread` times as many may be so elsewhere."""
     runs = [run for run in runs if run.dtype == o.dtype and o.dtype in COUNTED]
-    count, greatest, first = 0, 0, None
+    variants = [run for run in variants if run.dtype == o.dtype]
+    variants = [run for run in variants if int((bits_of(run) != bits_of(o)).sum()) <= MOST_OPEN * o.numel()]
+    count, greatest, first, free = 0, 0, None, 0
     flips, steps = [0] * len(runs), [0]
-    for start, (a, b, *others) in numbered_chunks(o, c, *runs):
+    for start, (a, b, *others) in numbered_chunks(o, c, *runs, *variants):
         wrong = bits_of(a) != bits_of(b)
-        for at, run in enumerate(others):
+        is_open = torch.zeros_like(wrong)
+        for run in others[len(runs) :]:
+            is_open |= bits_of(run) != bits_of(a)
+        wrong &= ~is_open
+        free += int(is_open.sum())
+        for at, run in enumerate(others[: len(runs)]):
             flips[at] += int((run != a).sum())
             steps.append(int((run.long() - a.long()).abs().max()))
             wrong &= run != b
@@ -461,7 +428,7 @@ def integer_difference(leaf, o, c, runs):
         if here and first is None:
             first = start + int(wrong.to(torch.uint8).argmax())
         count += here
-    if count == 0 or (count <= FACTOR * max(flips, default=0) and greatest <= max(steps)):
+    if count <= spread * free or (count <= FACTOR * max(flips, default=0) and greatest <= max(steps)):
         return None
     return unequal(leaf, o, c, count, first)
 

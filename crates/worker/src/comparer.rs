@@ -116,7 +116,16 @@ impl<'py> Comparer<'py> {
                 self.trim(slots.is_empty())?;
                 Ok(ComparerReply::Done)
             }
-            ComparerRequest::Compare { original, candidate, reference, jittered, holds_nan, exact, level } => {
+            ComparerRequest::Compare {
+                original,
+                candidate,
+                reference,
+                jittered,
+                holds_nan,
+                exact,
+                level,
+                variants,
+            } => {
                 let (reference, jittered) = self.slots(reference, &jittered)?;
                 let level = match level {
                     None => None,
@@ -125,7 +134,9 @@ impl<'py> Comparer<'py> {
                         Some(module.getattr("levels")?.call1((self.slot(original)?, reference, jittered))?)
                     }
                 };
-                let all = (self.slot(original)?, self.slot(candidate)?, reference, jittered, holds_nan, exact, level);
+                let (_, variants) = self.slots(None, &variants)?;
+                let both = (self.slot(original)?, self.slot(candidate)?);
+                let all = (both.0, both.1, reference, jittered, holds_nan, exact, level, variants);
                 self.differences(&module.getattr("compare")?.call1(all)?)
             }
             ComparerRequest::Spilled { original, finite, candidate, candidate_finite, reference, jittered } => {

@@ -2,6 +2,8 @@
 
 use pyo3::prelude::*;
 
+use protocol::runner::LaunchVariant;
+
 use super::errors::failed;
 
 /// The Python helpers in `shim.py`, imported once.
@@ -21,10 +23,18 @@ pub(crate) fn helper<'py>(py: Python<'py>, name: &str, text: &str) -> PyResult<B
     Ok(module)
 }
 
+/// A new context manager within which kernels are launched otherwise.
+pub(crate) fn varied(py: Python<'_>, variant: LaunchVariant) -> PyResult<Bound<'_, PyAny>> {
+    shim(py)?;
+    let module = helper(py, "_warpsmith_launch_variant", include_str!("launch_variant.py"))?;
+    module.getattr("LaunchVariant")?.call1((variant.warps, variant.tiles))
+}
+
 /// The Python module that compares results.
 pub(crate) fn compare(py: Python<'_>) -> PyResult<Bound<'_, PyModule>> {
     bits(py)?;
     helper(py, "_warpsmith_floats", include_str!("floats.py"))?;
+    helper(py, "_warpsmith_plain_values", include_str!("plain_values.py"))?;
     helper(py, "_warpsmith_compare", include_str!("compare.py"))
 }
 

@@ -15,7 +15,7 @@ use super::compile::{Hooks, LaunchMode, compile_ahead, take_launches, take_symbo
 use super::errors::{DeviceMemoryError, cause, describe};
 use super::launch::callable;
 use super::models::{EntryCallable, load_as};
-use super::python_modules::{generators, kernels, poison, shim};
+use super::python_modules::{generators, kernels, poison, shim, varied};
 use super::replay::{Replay, ReplayedArguments};
 use super::result_export::{CallResults, Exporter, ResultSink};
 use super::runner_requests::CarriedState;
@@ -187,7 +187,8 @@ impl<'py, 'a> Runner<'py, 'a> {
             (call.watch && has_torch).then(|| shim(self.py)?.getattr("watch_mode")?.call1((&met,))).transpose()?;
         let poisoning = (call.poison && has_torch).then(|| self.poisoning()).transpose()?;
         let listing = (call.list && has_torch && !self.simulated).then(|| kernels(self.py)).transpose()?;
-        let modes: Vec<_> = listing.iter().chain(&watching).chain(&poisoning).collect();
+        let variant = call.variant.map(|variant| varied(self.py, variant)).transpose()?;
+        let modes: Vec<_> = listing.iter().chain(&watching).chain(&poisoning).chain(&variant).collect();
         self.seed(&call.inputs)?;
         let states = generators(self.py)?.getattr("states")?.call0()?;
         let mut seen = evasion::CallObservation::default();

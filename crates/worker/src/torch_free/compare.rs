@@ -67,7 +67,7 @@ impl TorchFreeComparer {
                 slots.into_iter().for_each(|slot| self.forget(slot));
                 ComparerReply::Done
             }
-            ComparerRequest::Compare { original, candidate, reference, jittered, holds_nan, exact, level } => {
+            ComparerRequest::Compare { original, candidate, reference, jittered, holds_nan, exact, level, .. } => {
                 let levels = match level {
                     None => Vec::new(),
                     Some(slots) => self.level(&slots)?,
