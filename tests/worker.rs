@@ -47,6 +47,7 @@ fn run_with(module: &str, worker: Option<&Path>) {
 fn results_are_compared_by_the_error_of_the_original() {
     run("test_compare");
     run("test_launch_variants");
+    run("test_summed_terms");
 }
 
 #[test]

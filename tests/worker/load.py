@@ -18,10 +18,10 @@ def load(name):
 
 poison = load("poison")
 bits = load("bits")
+inputs = load("inputs")
 floats = load("floats")
 load("plain_values")
 compare = load("compare")
-inputs = load("inputs")
 contents = load("contents")
 argument_needs = load("argument_needs")
 load("shim")

@@ -51,7 +51,7 @@ class Comparer:
         return self.slots
 
     def compare(self, original, candidate, reference=None, jittered=(), holds_nan=False, exact=False, level=None):
-        self.ask("Compare", original=original, candidate=candidate, reference=reference, jittered=list(jittered), holds_nan=holds_nan, exact=exact, level=level, variants=[])
+        self.ask("Compare", original=original, candidate=candidate, reference=reference, jittered=list(jittered), holds_nan=holds_nan, exact=exact, level=level, variants=[], terms=None)
 
     def answers(self):
         """What the one with torch says, and the one without, to the same requests."""

@@ -135,6 +135,7 @@ impl Ready {
             exact: false,
             level: Some((self.original, self.reference, self.jittered.clone())),
             variants: Vec::new(),
+            terms: None,
         }
     }
 }

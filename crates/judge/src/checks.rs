@@ -331,7 +331,9 @@ impl Case<'_> {
         let (ran, slot) = self.run(&call).map_err(|stop| in_trial(stop, &trial.name))?;
         if let Err(stop) = self.compare(known, (slot, &ran.results), &trial, &trial.name) {
             let both = (known, &recorded);
-            self.spills(both, slot, &trial, stop).or_else(|stop| self.depends_on_launch(both, slot, &trial, stop))?;
+            self.spills(both, slot, &trial, stop)
+                .or_else(|stop| self.sums_otherwise(known, slot, &trial, stop))
+                .or_else(|stop| self.depends_on_launch(both, slot, &trial, stop))?;
         }
         if let Some(what) = ran.overrun.as_ref().filter(|_| known.ran.overrun.is_none()) {
             return Err(Stop::Refused(Reason::Overrun, format!("{}: {what}", trial.name), None));

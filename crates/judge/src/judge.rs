@@ -380,7 +380,7 @@ impl Case<'_> {
         trial: &Trial,
         name: &str,
     ) -> Result<(), Stop> {
-        let found = self.differences(&known.compared(candidate, means_nan(&trial.inputs), Vec::new()))?;
+        let found = self.differences(&known.compared(candidate, means_nan(&trial.inputs), Default::default()))?;
         refuse(&found, results, trial.reason, name).map_err(|stop| self.of_launch(stop))
     }
 

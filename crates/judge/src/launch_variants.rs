@@ -50,7 +50,7 @@ impl Case<'_> {
         if variants.is_empty() {
             return Err(stop);
         }
-        let found = self.differences(&known.compared(slot, means_nan(&trial.inputs), variants.clone()))?;
+        let found = self.differences(&known.compared(slot, means_nan(&trial.inputs), (variants.clone(), None)))?;
         if !known.is_kept {
             // Otherwise they serve the next candidate.
             lock(&known.variants).take();
@@ -69,7 +69,12 @@ impl Case<'_> {
 
 impl Ready {
     /// The request to compare a candidate's results with these.
-    pub(super) fn compared(&self, candidate: u32, holds_nan: bool, variants: Vec<u32>) -> ComparerRequest {
+    pub(super) fn compared(
+        &self,
+        candidate: u32,
+        holds_nan: bool,
+        (variants, terms): (Vec<u32>, Option<[u32; 2]>),
+    ) -> ComparerRequest {
         ComparerRequest::Compare {
             original: self.original,
             candidate,
@@ -79,6 +84,7 @@ impl Ready {
             exact: self.is_exact,
             level: None,
             variants,
+            terms,
         }
     }
 
@@ -124,7 +130,7 @@ impl Baseline {
         let mut variants = Vec::new();
         for variant in VARIANTS {
             let Some(slot) = self.run_varied(bench, &call, variant, running)? else { continue };
-            let ask = recorded.compared(slot, true, Vec::new());
+            let ask = recorded.compared(slot, true, Default::default());
             let found = bench.compare(|comparer| Ok(comparer.differences(&ask)?))?;
             bench.drop_slots(vec![slot])?;
             if found.is_empty() {

@@ -49,6 +49,7 @@ mod semaphore;
 mod size_variants;
 pub mod statistics;
 mod stop_reason;
+mod summed_terms;
 mod time_floor;
 mod timed_block;
 mod timing_sanity;

@@ -168,6 +168,7 @@ impl Baseline {
             exact: false,
             level: None,
             variants: Vec::new(),
+            terms: None,
         };
         let found = bench.compare(|comparer| Ok(comparer.differences(&ask)?))?;
         bench.drop_slots(vec![again])?;

@@ -64,7 +64,7 @@ impl Case<'_> {
         }
         let _shared = self.shared();
         let Ok((_, slot)) = self.baseline.original.run(self.bench, forced)? else { return Ok(true) };
-        let found = self.differences(&known.compared(slot, true, Vec::new()))?;
+        let found = self.differences(&known.compared(slot, true, Default::default()))?;
         self.bench.drop_slots(vec![slot])?;
         Ok(!found.is_empty())
     }

@@ -44,6 +44,12 @@ pub enum ComparerRequest {
         /// The slots of runs of the original with its kernels launched otherwise. Where these differ from its own
         /// results, these are not compared.
         variants: Vec<u32>,
+        /// The slots of runs of the original with [`Terms::Doubled`] and [`Terms::Absolute`], if any. Where it is a sum
+        /// of products, results may differ by the rounding of terms of these magnitudes.
+        ///
+        /// [`Terms::Doubled`]: crate::runner::Terms::Doubled
+        /// [`Terms::Absolute`]: crate::runner::Terms::Absolute
+        terms: Option<[u32; 2]>,
     },
     /// Judge whether a run of the original can serve as a reference. The reply is [`ComparerReply::Standing`].
     Stand {

@@ -38,6 +38,8 @@ pub struct Inputs {
     pub jitter: Option<u64>,
     /// The tensors whose elements are reduced to the precision of tf32.
     pub coarse: Coarse,
+    /// How float elements are replaced to find out what a kernel sums.
+    pub terms: Option<Terms>,
 }
 
 impl Inputs {
@@ -106,6 +108,17 @@ pub enum Finite {
     Usual,
     /// A number some thousand times as far from zero.
     Great,
+}
+
+/// Replacements of float elements that show the magnitudes of the terms of sums.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Terms {
+    /// Each element by twice its value. A sum of products then becomes a power of two as great, exactly.
+    Doubled,
+    /// Each element by a fixed part of its magnitude, so that their sums do not overflow. A sum of products then becomes
+    /// the same part of the sum of their magnitudes.
+    Absolute,
 }
 
 /// The memory layout of tensors; most layouts change only tensors of at least two dimensions.

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 pub use super::comparer::{Compared, ComparerFailure, ComparerReply, ComparerRequest, Difference};
-pub use super::inputs::{Coarse, Finite, FloatContents, Inputs, Layout};
+pub use super::inputs::{Coarse, Finite, FloatContents, Inputs, Layout, Terms};
 pub use super::probes::{ArgumentUse, IsolatedCall, MemoryProbe, Tail, WatchedProgram};
 pub use super::results::{Buffer, ExportedResults, Leaf, LeafValue};
 pub use super::tuning::{LaunchVariant, Tuned};

@@ -35,12 +35,12 @@ class Leaf:
 FIELDS = ("type", "dtype", "device", "shape", "strides", "requires_grad", "shared argument")
 
 
-def compare(original, candidate, reference=None, jittered=(), holds_nan=False, exact=False, level=None, variants=()):
+def compare(original, candidate, reference=None, jittered=(), holds_nan=False, exact=False, level=None, variants=(), terms=None):
     """The differences between the candidate's and the original's leaves, at most one for each leaf.
 
     Without runs that show the original's error, `level` has the result of `levels` from runs on other inputs.
     `variants` are results of the original with its kernels launched otherwise; where they differ from its own, any
-    result is right."""
+    result is right. `terms` are its results with all inputs doubled, and with their magnitudes."""
     candidate, wrong = aligned(original, candidate)
     if wrong is not None:
         return [wrong]
@@ -60,7 +60,10 @@ def compare(original, candidate, reference=None, jittered=(), holds_nan=False, e
         known = level[at] if level is not None and len(level) == len(original) else None
         runs = runs_at(reference, jittered, at, len(original))
         _, others = runs_at(None, variants, at, len(original))
-        tensors.append((at, Tensors(original[at], candidate[at], *runs, rounding, holds_nan, exact, known, others)))
+        compared = Tensors(original[at], candidate[at], *runs, rounding, holds_nan, exact, known, others)
+        if terms is not None and compared.floats is not None:
+            compared.floats.sum_terms(*(contents(leaf_at(one, at, len(original)), compared.o) for one in terms))
+        tensors.append((at, compared))
     fine = told([compared.is_fine() for _, compared in tensors])
     for at, compared in (one for one, is_fine in zip(tensors, fine) if not is_fine):
         wrong = compared.difference()

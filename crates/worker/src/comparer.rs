@@ -125,6 +125,7 @@ impl<'py> Comparer<'py> {
                 exact,
                 level,
                 variants,
+                terms,
             } => {
                 let (reference, jittered) = self.slots(reference, &jittered)?;
                 let level = match level {
@@ -136,7 +137,9 @@ impl<'py> Comparer<'py> {
                 };
                 let (_, variants) = self.slots(None, &variants)?;
                 let both = (self.slot(original)?, self.slot(candidate)?);
-                let all = (both.0, both.1, reference, jittered, holds_nan, exact, level, variants);
+                let terms = terms.map(|[doubled, absolute]| PyResult::Ok((self.slot(doubled)?, self.slot(absolute)?)));
+                let terms = terms.transpose()?;
+                let all = (both.0, both.1, reference, jittered, holds_nan, exact, level, variants, terms);
                 self.differences(&module.getattr("compare")?.call1(all)?)
             }
             ComparerRequest::Spilled { original, finite, candidate, candidate_finite, reference, jittered } => {

@@ -7,7 +7,7 @@ The error that a candidate may have is, element by element, the sum of
   inputs move it further than is usual in its result;
 - `NOISE` times its movement when the inputs are moved by the rounding error of the arithmetic;
 - `ULPS` units in the last place, and `FLOOR` roundings of the arithmetic relative to the root mean square of its
-  row.
+  row, or to what its terms add up to without cancelling where that is known.
 
 The original's error is its distance from a run at a higher precision. Without a credible run, the movement of its
 results with the inputs replaces it."""
@@ -16,6 +16,7 @@ import copy
 
 import torch
 
+from _warpsmith_inputs import MAGNITUDE
 from _warpsmith_poison import real
 
 # With the numbers below, kernels of the same precision reached 0.6 of their bounds in all orders of summation that were
@@ -47,6 +48,8 @@ ARITHMETIC = 2.0**-23
 SPILLED = 4
 # An original more of whose elements change when its kernels are launched otherwise is no measure for a candidate.
 MOST_OPEN = 0.25
+# The most factors of a product that is summed, as far as they are looked for.
+MOST_FACTORS = 8
 # The number of elements that are processed at once; some fifteen temporaries of 8 bytes each are alive at a time.
 CHUNK = 1 << 21
 SAMPLE = 1 << 16
@@ -151,7 +154,7 @@ class Floats:
         # These values do not depend on the candidate's elements.
         scales = leaf.learn(("scales", level, rounding), self.given, self.measure)
         self.floor, self.usual, self.believed, self.row_floor, self.allowed = scales
-        self.variants, self.free = [], 0
+        self.variants, self.free, self.terms = [], 0, None
 
     def vary(self, variants):
         """Sets results of the original with its kernels launched otherwise. Where they differ from its own by more
@@ -162,8 +165,24 @@ class Floats:
         self.variants = [row for row, count in zip(rows, counts) if 0 < count <= MOST_OPEN * self.count]
         self.free = max((count for count in counts if count <= MOST_OPEN * self.count), default=0)
 
+    def sum_terms(self, doubled, absolute):
+        """Sets the results with all inputs doubled, and with `MAGNITUDE` of their magnitudes. Where doubling multiplies all results
+        by one power of two exactly, each is a sum of products or the like, and the magnitudes bound what its terms add
+        up to without cancelling. The rounding of a sum is relative to that, and not to the sum (Higham, "Accuracy and
+        Stability of Numerical Algorithms", section 4.2)."""
+        if doubled is None or absolute is None:
+            return
+        doubled, absolute = (real(x).reshape(self.runs[0].shape) for x in (doubled, absolute))
+        for factors in range(1, MOST_FACTORS + 1):
+            if all(bool((self.rows_of(doubled, part) == part.o * 2.0**factors).all()) for part in self.parts()):
+                self.terms = absolute, FLOOR * self.arithmetic / MAGNITUDE**factors
+                return
+
+    def rows_of(self, rows, part):
+        return rows[part.start : part.start + len(part.o)].double()
+
     def varied(self, part, rows):
-        return part.with_results(rows[part.start : part.start + len(part.o)].double())
+        return part.with_results(self.rows_of(rows, part))
 
     def wrong(self, part):
         """The expected elements, their errors, the allowed errors, and the elements that are wrong."""
@@ -239,6 +258,9 @@ class Floats:
         bound = bound.add_(part.row_scale(self) * self.row_floor)
         if part.noise is not None:
             bound = bound.add_(part.noise * (NOISE * self.share))
+        if self.terms is not None:
+            rows, share = self.terms
+            bound = bound.add_(self.rows_of(rows, part).abs_().nan_to_num_(0.0, 0.0) * share)
         return expected, (part.c - expected).abs_(), bound
 
     def is_fine(self, part):
@@ -274,7 +296,8 @@ class Floats:
     def is_fine_everywhere(self):
         """Whether all elements are within their bounds, as a truth value on the device. Elements outside may still
         be right."""
-        bounds = self.leaf.learn(("bounds", self.level, self.rounding), self.given, self.bounds)
+        what = "bounds", self.level, self.rounding, self.terms is None
+        bounds = self.leaf.learn(what, self.given, self.bounds)
         if bounds is None:
             return torch.stack([self.is_fine(part) for part in self.parts()]).all()
         parts = zip(self.runs[1].split(self.step), *bounds)

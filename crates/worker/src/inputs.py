@@ -5,6 +5,8 @@ import torch
 BITS = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 # The number of elements that are processed at once.
 CHUNK = 1 << 24
+# The part of the magnitudes of elements whose sums show what terms add up to: the sums must fit their type.
+MAGNITUDE = 2.0**-4
 # Powers of two, and packed pairs of 4 bits: their smallest step is not a rounding error.
 COARSE = ("float8_e8m0fnu", "float4_e2m1fn_x2")
 
@@ -52,6 +54,18 @@ def coarsen(flat, rounds):
         made = ((bits + (1 << 12)) if rounds else bits) & -(1 << 13)
         made = made.view(torch.float32)
         part.copy_(torch.where(part.isfinite() & made.isfinite(), made, part))
+
+
+def replace_terms(flat, doubled):
+    """Replaces each element by twice its value, or by a part of its magnitude."""
+    if is_coarse(flat.dtype):
+        return
+    flat = torch.view_as_real(flat) if flat.is_complex() else flat
+    for start in range(0, flat.numel(), CHUNK):
+        part = flat.view(-1)[start : start + CHUNK]
+        # Types of 8 bits have no arithmetic.
+        wide = part.float() if part.dtype.itemsize == 1 else part
+        part.copy_(wide * 2 if doubled else wide.abs() * MAGNITUDE)
 
 
 def widened(flat, dtype):

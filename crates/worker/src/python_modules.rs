@@ -33,9 +33,15 @@ pub(crate) fn varied(py: Python<'_>, variant: LaunchVariant) -> PyResult<Bound<'
 /// The Python module that compares results.
 pub(crate) fn compare(py: Python<'_>) -> PyResult<Bound<'_, PyModule>> {
     bits(py)?;
+    inputs(py)?;
     helper(py, "_warpsmith_floats", include_str!("floats.py"))?;
     helper(py, "_warpsmith_plain_values", include_str!("plain_values.py"))?;
     helper(py, "_warpsmith_compare", include_str!("compare.py"))
+}
+
+/// The Python module that fills inputs.
+pub(crate) fn inputs(py: Python<'_>) -> PyResult<Bound<'_, PyModule>> {
+    helper(py, "_warpsmith_inputs", include_str!("inputs.py"))
 }
 
 /// The Python module that compares bits.

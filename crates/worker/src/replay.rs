@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashMap};
 use pyo3::prelude::*;
 use pyo3::types::{PyComplex, PyDict, PyList, PySet, PySlice, PyTuple, PyType};
 
-use protocol::runner::{FloatContents, Inputs, Reuse};
+use protocol::runner::{FloatContents, Inputs, Reuse, Terms};
 use protocol::sizes::{CallSizes, StorageLayout};
 use protocol::{ArgumentValue, Reference, TensorContents, TensorSpec, Workload, WorkloadSource, is_float};
 
@@ -16,7 +16,7 @@ use super::launch::resolve;
 use super::models::model_inputs;
 use super::objects::restore;
 use super::torch_free;
-use super::values::{DescribedArguments, bounds, contents, dtype, guarded};
+use super::values::{DescribedArguments, bounds, contents, dtype, fill, guarded};
 
 /// The arguments of one call, and their distinct tensors by [`TensorSpec::id`].
 pub(super) struct ReplayedArguments<'py> {
@@ -241,9 +241,9 @@ impl<'r, 'py, 'a> Making<'r, 'py, 'a> {
             let data = self.sizes.data(spec, placed);
             if storage.first == spec.id && placed.extent() > placed.distinct() && !is_by_value(&data) {
                 // The memory between the rows is filled like the rest.
-                self.write(&self.replay.flat(storage)?, &data)?;
+                fill(&self.replay.flat(storage)?, &data, &self.generators)?;
             }
-            self.write(&view, &data)?;
+            fill(&view, &data, &self.generators)?;
         }
         if self.replay.workload.source == WorkloadSource::KernelBench {
             self.copy_from_file()?;
@@ -254,9 +254,12 @@ impl<'r, 'py, 'a> Making<'r, 'py, 'a> {
         for (&at, storage) in self.storages.iter().filter(|(_, storage)| is_float(&storage.dtype)) {
             let flat = self.replay.flat(storage)?;
             if self.is_coarse(at) {
-                helpers(self.replay.py)?.getattr("coarsen")?.call1((flat, self.inputs.coarse.rounds))?;
+                helpers(self.replay.py)?.getattr("coarsen")?.call1((&flat, self.inputs.coarse.rounds))?;
             } else if self.inputs.widen.is_none() {
                 self.jitter(at, &flat)?;
+            }
+            if let Some(terms) = self.inputs.terms {
+                helpers(self.replay.py)?.getattr("replace_terms")?.call1((flat, terms == Terms::Doubled))?;
             }
         }
         Ok(())
@@ -274,26 +277,6 @@ impl<'r, 'py, 'a> Making<'r, 'py, 'a> {
         let seed = seed.wrapping_add(storage as u64) & 0x7fff_ffff_ffff;
         let moved = helpers(self.replay.py)?.getattr("jitter")?.call1((flat, seed))?;
         flat.call_method1("copy_", (moved,))?;
-        Ok(())
-    }
-
-    fn write(&self, view: &Bound<'py, PyAny>, data: &TensorContents) -> PyResult<()> {
-        let contents = contents(self.replay.py)?;
-        let generators = &self.generators;
-        match data {
-            TensorContents::Normal { mean, std, low, high, zeros, infinite, kind } => {
-                let kind = serde_json::to_value(kind).map_err(failed)?;
-                let kind = kind.as_str().unwrap_or("general");
-                contents
-                    .getattr("fill_normal")?
-                    .call1((view, mean, std, low, high, zeros, infinite, kind, generators))?
-            }
-            TensorContents::Range { low, high, sorted, zeros } => {
-                contents.getattr("fill_range")?.call1((view, low, high, sorted, zeros, generators))?
-            }
-            TensorContents::Integers(values) => contents.getattr("fill_values")?.call1((view, values))?,
-            TensorContents::Floats(values) => contents.getattr("fill_values")?.call1((view, values))?,
-        };
         Ok(())
     }
 
@@ -363,7 +346,7 @@ pub(super) fn helpers(py: Python<'_>) -> PyResult<Bound<'_, PyModule>> {
     if torch_free::is_active(py) {
         return torch_free::module(py);
     }
-    super::python_modules::helper(py, "_warpsmith_inputs", include_str!("inputs.py"))
+    super::python_modules::inputs(py)
 }
 
 /// Whether a dtype is a float type narrower than `wide`.

@@ -322,3 +322,21 @@ pub(super) fn describe_plain(value: &Bound<'_, PyAny>) -> PyResult<Option<Argume
         None
     })
 }
+
+/// Overwrites a tensor with contents of a kind.
+pub(super) fn fill(view: &Bound<'_, PyAny>, data: &TensorContents, generators: &Bound<'_, PyDict>) -> PyResult<()> {
+    let contents = contents(view.py())?;
+    match data {
+        TensorContents::Normal { mean, std, low, high, zeros, infinite, kind } => {
+            let kind = serde_json::to_value(kind).map_err(failed)?;
+            let kind = kind.as_str().unwrap_or("general");
+            contents.getattr("fill_normal")?.call1((view, mean, std, low, high, zeros, infinite, kind, generators))?
+        }
+        TensorContents::Range { low, high, sorted, zeros } => {
+            contents.getattr("fill_range")?.call1((view, low, high, sorted, zeros, generators))?
+        }
+        TensorContents::Integers(values) => contents.getattr("fill_values")?.call1((view, values))?,
+        TensorContents::Floats(values) => contents.getattr("fill_values")?.call1((view, values))?,
+    };
+    Ok(())
+}
