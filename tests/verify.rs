@@ -6,6 +6,8 @@
 
 #[path = "verify/argument_variants.rs"]
 mod argument_variants;
+#[path = "verify/grades.rs"]
+mod grades;
 #[path = "common/judging.rs"]
 mod judging;
 #[path = "verify/launch_variants.rs"]

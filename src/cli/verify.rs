@@ -10,9 +10,11 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 use judge::{
-    Check, Claim, Effort, Evaluator, JudgedOn, Measured, Outcome, Task, TimingSummary, UndecidedCause, Verdict, devices,
+    Check, Claim, Effort, Evaluator, Grade, GradeReached, JudgedOn, Measured, ModelWeights, Outcome, Task,
+    TimingSummary, UndecidedCause, Verdict, devices,
 };
 use protocol::Workload;
 use runtime::python::environment::PythonEnvironment;
@@ -40,6 +42,14 @@ pub(super) struct VerifyArgs {
     /// Only check the recorded call, without other values, sizes or layouts
     #[arg(long)]
     quick: bool,
+    /// How far the candidate must be right: `strict` on all values, `finite` on all but NaN, infinities and denormals, or
+    /// `recorded` on values like those of the recorded calls
+    #[arg(long, value_name = "GRADE", default_value = "strict", value_parser = named::<Grade>)]
+    grade: Grade,
+    /// Where the weights of a model come from: `copied` from the original, so that the candidate can replace a trained
+    /// model, or `seed`, from which both constructors make their own, as in KernelBench
+    #[arg(long, value_name = "SOURCE", default_value = "copied", value_parser = named::<ModelWeights>)]
+    weights: ModelWeights,
     /// The number of candidates judged at once [default: the processor cores of the machine that judges, at most 16 for
     /// each GPU]
     #[arg(long, value_name = "NUMBER")]
@@ -76,6 +86,12 @@ struct Report<'a> {
     /// The prediction of a model, where nothing was run.
     #[serde(skip_serializing_if = "Option::is_none")]
     predicted: Option<Prediction>,
+    /// How far the candidate is right, where all calls were tried.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    grade: Option<&'a GradeReached>,
+    /// Where the weights came from, for a model.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    weights: Option<ModelWeights>,
     notes: &'a [String],
     measured: Vec<TimingSummary<'a>>,
     /// The GPU of a pool that judged the candidate.
@@ -97,6 +113,24 @@ impl Prediction {
         let (original, candidate) = Measured::sum_of_times(measured);
         Self { original, candidate }
     }
+}
+
+/// An option's value by its name in JSON.
+fn named<T: DeserializeOwned>(text: &str) -> Result<T, String> {
+    serde_json::from_value(text.into()).map_err(|error| error.to_string())
+}
+
+/// How far a candidate is right, as a line of the report.
+fn grade_line(GradeReached { grade, broken_by }: &GradeReached) -> String {
+    let words = match grade {
+        Some(Grade::Strict) => "on all values that were tried",
+        Some(Grade::Finite) => "on all values but NaN, infinities and denormals",
+        Some(Grade::Recorded) => "on values like the recorded ones",
+        None => "not even on values like the recorded ones",
+    };
+    let name = grade.map_or_else(|| "none".to_owned(), |grade| grade.to_string());
+    let broken = broken_by.as_ref().map_or_else(String::new, |by| format!("; more is broken by {by}"));
+    format!("grade: {name}, right {words}{broken}")
 }
 
 /// How often to check whether the user wants the command to end.
@@ -144,8 +178,15 @@ fn verify(args: &VerifyArgs, out: &mut impl Write) -> anyhow::Result<ExitCode> {
     // These take long, so a batch leaves them out.
     let is_one = !args.batch && args.repeat <= 1;
     let usual = Effort::default();
-    let effort =
-        Effort { thorough: !args.quick, sanitizer: usual.sanitizer.filter(|_| is_one), large_tensors: is_one, ..usual };
+    let effort = Effort {
+        thorough: !args.quick,
+        sanitizer: usual.sanitizer.filter(|_| is_one),
+        large_tensors: is_one,
+        grade: args.grade,
+        finds_grade: true,
+        weights: args.weights,
+        ..usual
+    };
     let task = |candidate: &Path| Task {
         original: original.clone(),
         candidate: candidate.to_owned(),
@@ -279,6 +320,8 @@ fn write(
             offer: claim.is_some() && objection.is_none(),
             objection,
             predicted,
+            grade: verdict.grade.as_ref(),
+            weights: verdict.weights,
             notes: &verdict.notes,
             measured: verdict.measured.iter().map(TimingSummary::of).collect(),
             judged_on: verdict.judged_on.as_ref(),
@@ -304,6 +347,16 @@ fn write(
                 false => writeln!(out, "  NO {}", check.name)?,
             }
         }
+    }
+    if let Some(reached) = &verdict.grade {
+        writeln!(out, "  {}", grade_line(reached))?;
+    }
+    if let Some(weights) = verdict.weights {
+        let whose = match weights {
+            ModelWeights::Copied => "the original's weights, copied into the candidate",
+            ModelWeights::Seed => "each model with the weights that its constructor makes of one seed",
+        };
+        writeln!(out, "  weights: {whose}")?;
     }
     for note in &verdict.notes {
         writeln!(out, "  note: {note}")?;

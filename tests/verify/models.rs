@@ -54,3 +54,43 @@ fn a_model_with_weights_is_compared_without_gradients() {
         assert!(text(&ran.stdout).contains(said), "{}{}", text(&ran.stdout), text(&ran.stderr));
     }
 }
+
+const FOLDED: [(&str, &str); 2] = [
+    (
+        "        self.linear = torch.nn.Linear(16, 12)\n",
+        "        self.linear = torch.nn.Linear(16, 12)\n        with torch.no_grad():\n            self.linear.weight *= 0.5\n            self.linear.bias *= 0.5\n",
+    ),
+    ("tl.maximum(x, 0.0), mask", "tl.maximum(x, 0.0) * 2.0, mask"),
+];
+
+/// The candidate folds a factor into its weights when it is constructed: right as KernelBench compares, and no
+/// replacement for a model whose weights were trained.
+#[test]
+fn weights_of_one_seed_are_left_to_the_constructors() {
+    let project = Project::new(MODEL, &[]);
+    let folded = FOLDED.iter().fold(NEW.to_owned(), |text, (old, new)| text.replace(old, new));
+    project.write("candidates/folded.py", &folded);
+    project.write("candidates/forgets.py", &folded.replace(FOLDED[1].1, FOLDED[1].0));
+    for (name, weights, said) in [
+        ("folded", "seed", "accepted"),
+        ("folded", "copied", "refused (output)"),
+        ("forgets", "seed", "refused (output)"),
+    ] {
+        let ran = project.verify(&[&format!("candidates/{name}.py"), "--quick", "--weights", weights]);
+        let out = text(&ran.stdout);
+        assert!(out.contains(said), "{name} {weights}: {out}{}", text(&ran.stderr));
+        let whose = if weights == "seed" { "constructor makes of one seed" } else { "copied into the candidate" };
+        assert!(out.contains(whose), "{out}");
+    }
+}
+
+/// What replaces operators of torch may be other operators of torch.
+#[test]
+fn other_operators_of_torch_are_noted_where_the_original_launches_no_kernel() {
+    let project = Project::new(MODEL, &[]);
+    let by_torch = NEW.replace("        return out\n", "        return torch.clamp(out, min=0.0)\n");
+    project.write("candidates/clamps.py", &by_torch);
+    let ran = project.verify(&["candidates/clamps.py", "--quick"]);
+    let out = text(&ran.stdout);
+    assert!(out.contains("accepted") && out.contains("aten::clamp"), "{out}{}", text(&ran.stderr));
+}

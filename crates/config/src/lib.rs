@@ -172,11 +172,39 @@ pub struct OptimizeSettings {
     /// Whether searches learn from earlier ones which kinds of changes make kernels of a class faster
     /// (`warpsmith skills`). The lessons decide which changes are tried first.
     pub learn: bool,
+    /// How far a faster version must be right before it is offered: `strict` (on all values), `finite` (on all but NaN,
+    /// infinities and denormals) or `recorded` (on values like those of the recorded calls). An offer of a lower grade
+    /// than `strict` says so.
+    #[schemars(with = "String", extend("enum" = ["strict", "finite", "recorded"]))]
+    pub grade: Grade,
     /// Whether kernels may be restructured; otherwise only their numbers are changed: tile sizes, launch options and
     /// configurations.
     pub rewrites: bool,
     /// The parameters of the search tree.
     pub search: SearchSettings,
+}
+
+/// On which values a faster version must agree with the original.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Grade {
+    /// On values like the recorded ones, in other sizes and layouts as well.
+    Recorded,
+    /// On all values but NaN, infinities and denormal numbers.
+    Finite,
+    /// On all values.
+    #[default]
+    Strict,
+}
+
+impl std::fmt::Display for Grade {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Recorded => "recorded",
+            Self::Finite => "finite",
+            Self::Strict => "strict",
+        })
+    }
 }
 
 impl Default for OptimizeSettings {
@@ -191,6 +219,7 @@ impl Default for OptimizeSettings {
             seed: 0,
             remember: true,
             learn: true,
+            grade: Grade::Strict,
             rewrites: true,
             search: SearchSettings::default(),
         }

@@ -13,6 +13,7 @@ use super::baseline::Baseline;
 use super::bench::Bench;
 use super::candidate_process::CandidateProcess;
 use super::effort::Effort;
+use super::grade::GradeReached;
 use super::stop_reason::Stop;
 use super::undecided::Undecided;
 use super::verdict::{Check, Measured};
@@ -83,6 +84,8 @@ pub(super) struct Case<'a> {
     pub(super) usual: Vec<String>,
     pub(super) checks: Vec<Check>,
     pub(super) notes: Vec<String>,
+    /// How far the candidate is right, once that is known.
+    pub(super) grade: Option<GradeReached>,
     pub(super) stages: Vec<(String, f64)>,
     pub(super) spent: RefCell<Spent>,
     pub(super) measured: Vec<Measured>,

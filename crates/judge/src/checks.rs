@@ -7,6 +7,7 @@ use protocol::runner::{CallOutput, ComparerRequest, EntryCall, Reuse};
 
 use super::baseline::{Habits, Ready, TrialBaseline};
 use super::case::Case;
+use super::grade::{Grade, GradeReached};
 use super::operators;
 use super::stop_reason::{Stop, as_a, in_trial};
 use super::trials::Trial;
@@ -188,7 +189,10 @@ impl Case<'_> {
         self.fallback(original, candidate)?;
         self.passed(
             "no fallback",
-            "the device's work is done by kernels of Triton's, and by torch only as in the original",
+            match original.launches.is_empty() {
+                false => "the device's work is done by kernels of Triton's, and by torch only as in the original",
+                true => "the original launches no kernel, so operators of torch that it does not use are only noted",
+            },
         );
         Ok(())
     }
@@ -197,7 +201,14 @@ impl Case<'_> {
     pub(super) fn fallback(&mut self, original: &CallOutput, candidate: &CallOutput) -> Result<(), Stop> {
         let most = operators::elements(&original.results);
         match operators::added(&original.operators, &candidate.operators, most) {
-            Err(what) => Err(Stop::Refused(Reason::Fallback, what, None)),
+            // What replaces a kernel must be one. An original that is torch's own operators may become others.
+            Err(what) if !original.launches.is_empty() => Err(Stop::Refused(Reason::Fallback, what, None)),
+            Err(what) => {
+                if !self.notes.contains(&what) {
+                    self.notes.push(what);
+                }
+                Ok(())
+            }
             Ok(notes) => {
                 for note in notes {
                     if !self.notes.contains(&note) {
@@ -287,11 +298,26 @@ impl Case<'_> {
     /// Runs the trials with other values, layouts and sizes, as far as the original accepts them.
     pub(super) fn other_calls(&mut self) -> Result<(), Stop> {
         let (mut tried, mut skipped, mut sizes) = (1, Vec::new(), 0);
+        let mut broken: Option<(Grade, Stop)> = None;
         for at in 2..self.baseline.trials.len() {
+            let grade = self.baseline.trials[at].grade();
+            // A candidate that is wrong on a trial has no grade for which that trial counts.
+            if broken.as_ref().is_some_and(|(at, _)| *at <= grade) {
+                continue;
+            }
             match self.baseline.known(self.bench, at)? {
                 TrialBaseline::Ready(known) => {
-                    self.other_call(&known, at)?;
-                    self.forget(&known)?;
+                    let judged = self.other_call(&known, at);
+                    if !matches!(judged, Err(Stop::Undecided(_))) {
+                        self.forget(&known)?;
+                    }
+                    match judged {
+                        Err(stop) if self.may_go_on(grade, &stop) => {
+                            broken = Some((grade, stop));
+                            continue;
+                        }
+                        other => other?,
+                    }
                     tried += 1;
                     sizes += usize::from(self.baseline.trials[at].reason == Reason::Sizes);
                 }
@@ -299,6 +325,7 @@ impl Case<'_> {
                 TrialBaseline::Skipped(why) => skipped.push(format!("{}: {why}", self.baseline.trials[at].name)),
             }
         }
+        self.reached(broken)?;
         if sizes == 0 && self.baseline.original.workload.is_resizable() {
             self.notes.push("no other sizes were tried: the original takes none of those that were made up".to_owned());
         }
@@ -310,6 +337,25 @@ impl Case<'_> {
             self.passed("skipped", skipped.join("; "));
         }
         Ok(())
+    }
+
+    /// Whether the trials go on after one of this grade on which the candidate is wrong: where it need not be right
+    /// there, and where it is wanted how far it is.
+    fn may_go_on(&self, grade: Grade, stop: &Stop) -> bool {
+        let is_wanted = grade > self.effort.grade || self.effort.finds_grade;
+        is_wanted && grade > Grade::Recorded && matches!(stop, Stop::Refused(Reason::Values, ..))
+    }
+
+    /// Sets how far the candidate is right, where `broken` is the trial of the lowest grade on which it is wrong.
+    fn reached(&mut self, broken: Option<(Grade, Stop)>) -> Result<(), Stop> {
+        let Some((grade, stop)) = broken else {
+            self.grade = Some(GradeReached::STRICT);
+            return Ok(());
+        };
+        if let Stop::Refused(_, evidence, _) = &stop {
+            self.grade = Some(GradeReached::broken(grade, evidence.clone()));
+        }
+        if grade <= self.effort.grade { Err(stop) } else { Ok(()) }
     }
 
     /// Forgets results that are not kept for the next candidate.

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::grade::{Grade, ModelWeights};
 use super::memory_checker;
 
 /// How thoroughly to judge a candidate.
@@ -40,6 +41,15 @@ pub struct Effort {
     /// Refuse a candidate that launches no Triton kernel, even where the original launches none.
     #[serde(default)]
     pub kernel: bool,
+    /// How far the candidate must be right.
+    #[serde(default)]
+    pub grade: Grade,
+    /// Find out how far a candidate is right that is refused for what it returns on some values.
+    #[serde(default)]
+    pub finds_grade: bool,
+    /// Where the weights of models come from.
+    #[serde(default)]
+    pub weights: ModelWeights,
     /// Judge nothing, but compute what the original does in a thorough judgement. Only sent over a link.
     #[serde(default)]
     #[serde(rename = "ahead")]
@@ -73,6 +83,9 @@ impl Default for Effort {
             brief: false,
             series: 1,
             kernel: false,
+            grade: Grade::Strict,
+            finds_grade: false,
+            weights: ModelWeights::Copied,
             prefetch_only: false,
         }
     }

@@ -4,11 +4,11 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use protocol::Workload;
 use protocol::runner::{
     CallOutput, ComparerRequest, Difference, EntryCall, ExceptionCause, ExportedResults, PythonException, RunnerReply,
     RunnerRequest,
 };
+use protocol::{Workload, WorkloadSource};
 use workload::place_of_comment;
 
 use super::autotune_alternatives::is_offer;
@@ -18,6 +18,7 @@ use super::candidate_notes::notes;
 use super::case::{Case, Spent, Task};
 use super::child_processes::ComparerProcess;
 use super::effort::Effort;
+use super::grade::ModelWeights;
 use super::measure::is_contender;
 use super::original::{add_chosen, with_chosen};
 use super::prefetch::{with_first_check, with_prefetch};
@@ -63,6 +64,11 @@ impl Bench {
             {
                 *why += &format!("\nthe call is the one of {place}");
             }
+            all.weights = all.weights.or(one.weights);
+            all.grade = match (all.grade.take(), one.grade) {
+                (Some(all), Some(one)) => Some(all.and(one)),
+                (all, one) => all.or(one),
+            };
             all.checks.extend(one.checks);
             all.measured.extend(one.measured);
             all.stages.extend(one.stages);
@@ -84,7 +90,7 @@ impl Bench {
 
     /// Judges, and once more where the cause of an undecided verdict asks for that.
     fn judge_until_decided(&self, task: &Task, workload: &Workload) -> Verdict {
-        let mut attempt = Attempt { compiles_ahead: true, moves_weights: true };
+        let mut attempt = Attempt { compiles_ahead: true, moves_weights: task.effort.weights == ModelWeights::Copied };
         let (mut is_again, mut notes) = (false, Vec::new());
         loop {
             let mut verdict = self.judge_with(task, workload, attempt);
@@ -131,7 +137,7 @@ impl Bench {
             Ok(started) => started,
             Err(undecided) => return (undecided.into(), 0),
         };
-        let (code, chosen, usual, checks, notes, stages, spent, measured) = Default::default();
+        let (code, chosen, usual, checks, notes, grade, stages, spent, measured) = Default::default();
         let (dice, effort) = (self.secret(), task.effort);
         let (patience, took) = (self.limits.call, Duration::ZERO);
         let (timed, is_host_bound, tunes) = (0, false, false);
@@ -151,6 +157,7 @@ impl Bench {
             usual,
             checks,
             notes,
+            grade,
             stages,
             spent,
             measured,
@@ -163,14 +170,17 @@ impl Bench {
                 Outcome::Refused { reason, evidence, line }
             }
         };
-        let Case { baseline, place, checks, notes, mut stages, spent, measured, .. } = case;
+        let Case { baseline, place, checks, notes, grade, mut stages, spent, measured, .. } = case;
         let Spent { waiting, running, comparing } = spent.into_inner();
         for (stage, spent) in [("of it waiting", waiting), ("of it running", running), ("of it comparing", comparing)] {
             stages.push((stage.to_owned(), spent));
         }
         let judged = place.judged;
         self.release_process(&task.effort, baseline, place, &outcome);
-        (Verdict { outcome, checks, measured, notes, stages, judged_on: None }, judged)
+        let is_model = workload.source == WorkloadSource::KernelBench;
+        let weights = if moves_weights { ModelWeights::Copied } else { ModelWeights::Seed };
+        let weights = is_model.then_some(weights);
+        (Verdict { outcome, checks, measured, notes, grade, weights, stages, judged_on: None }, judged)
     }
 }
 

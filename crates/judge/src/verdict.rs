@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use protocol::RuntimeVersions;
 
+use super::grade::{GradeReached, ModelWeights};
 use super::statistics::median;
 use super::undecided::{Retry, Undecided, UndecidedCause};
 
@@ -18,6 +19,12 @@ pub struct Verdict {
     pub measured: Vec<Measured>,
     /// What the user should know about the candidate, although it is no reason to refuse the candidate.
     pub notes: Vec<String>,
+    /// How far the candidate is right, where that was found out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub grade: Option<GradeReached>,
+    /// Where the weights came from, for a model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub weights: Option<ModelWeights>,
     /// The stages of the judgement with their duration in seconds.
     pub stages: Vec<(String, f64)>,
     /// The GPU of a pool that judged the candidate; `None` outside of pools.
@@ -331,8 +338,8 @@ impl Verdict {
     #[must_use]
     pub fn undecided(cause: UndecidedCause, why: impl Into<String>) -> Self {
         let outcome = Outcome::Undecided { cause, why: why.into() };
-        let (checks, measured, notes, stages) = Default::default();
-        Self { outcome, checks, measured, notes, stages, judged_on: None }
+        let (checks, measured, notes, grade, weights, stages, judged_on) = Default::default();
+        Self { outcome, checks, measured, notes, grade, weights, stages, judged_on }
     }
 }
 

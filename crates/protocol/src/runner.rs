@@ -186,7 +186,8 @@ pub enum RunnerRequest {
 pub struct Weights {
     /// The seed of the random number generator for its constructor.
     pub seed: u64,
-    /// Whether the weights are perturbed before each call, by the seed of its inputs.
+    /// Whether a candidate gets the weights of the original, and both are perturbed before each call, by the seed of its
+    /// inputs. Otherwise both keep what their constructors make.
     pub are_moved: bool,
 }
 

@@ -160,6 +160,7 @@ impl SearchRun<'_> {
             full: CONFIRM_PAIRS,
             contender: 0.0,
             kernel: self.target.is_new(),
+            grade: self.request.settings.optimize.grade,
             ..Effort::default()
         };
         let mut verdict = self.judge(original, &candidate.text, effort)?;
@@ -169,7 +170,7 @@ impl SearchRun<'_> {
         self.refusals.keep(self.request, &self.bench, &candidate.text, &verdict);
         let answer = Answer::of(verdict.outcome, || {
             let speedup = Speedup::credible(&verdict.measured, &self.bench.environment())?;
-            Ok(speedup.judged_on(verdict.judged_on.as_ref()))
+            Ok(speedup.judged_on(verdict.judged_on.as_ref()).right_on(verdict.grade.as_ref()))
         });
         let (seconds, change) = (self.seconds(), candidate.describe());
         let (mut speedup, mut refused) = (None, None);

@@ -172,7 +172,8 @@ fn case(request: &SearchRequest, workloads: &[Workload]) -> Option<String> {
         }
     }
     let around = around(&request.workspace, &request.file)?;
-    let parts = serde_json::to_vec(&(normal_form(&request.text), calls, around)).ok()?;
+    let parts =
+        serde_json::to_vec(&(normal_form(&request.text), calls, around, request.settings.optimize.grade)).ok()?;
     Some(blake3::hash(&parts).to_hex().to_string())
 }
 

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use judge::statistics::median;
-use judge::{Claim, Counted, JudgedOn, Measured, TimingSummary, is_predicted, is_stand_in};
+use judge::{Claim, Counted, Grade, GradeReached, JudgedOn, Measured, TimingSummary, is_predicted, is_stand_in};
 use protocol::RuntimeVersions;
 
 /// A candidate whose speedup on one call is below this counts as slower, whatever it gains on others.
@@ -39,6 +39,9 @@ pub struct Speedup {
     pub predicted: bool,
     /// Whether the device is simulated for a test, so that the value means nothing.
     pub simulated: bool,
+    /// On which values the faster version is right.
+    #[serde(default)]
+    pub grade: Grade,
     /// The name of the device.
     pub device: String,
     /// The conditions under which the value holds: device, driver, versions and shapes.
@@ -99,6 +102,7 @@ impl Speedup {
             pairs: measured.iter().map(|one| one.pairs.len()).sum(),
             predicted: false,
             simulated: is_stand_in(&environment.device),
+            grade: Grade::Strict,
             device: environment.device.clone(),
             conditions: conditions(measured, environment),
             bandwidth,
@@ -143,6 +147,12 @@ impl Speedup {
         self
     }
 
+    /// Notes on which values the faster version is right.
+    pub(super) fn right_on(mut self, reached: Option<&GradeReached>) -> Self {
+        self.grade = reached.and_then(|reached| reached.grade).unwrap_or_default();
+        self
+    }
+
     /// `1.83× faster: 225 → 123 µs, 95 % 1.79–1.86, NVIDIA H200, 78 → 96 % of memory bandwidth`
     #[must_use]
     pub fn label(&self) -> String {
@@ -154,7 +164,12 @@ impl Speedup {
                 self.device
             );
         }
-        let mut label = format!("{ratio:.2}× faster: {}, 95 % {low:.2}–{high:.2}", times(*before_ms, *after_ms));
+        let right = match self.grade {
+            Grade::Strict => "",
+            Grade::Finite => " but for NaN, infinities and denormals",
+            Grade::Recorded => " for values like the recorded ones only",
+        };
+        let mut label = format!("{ratio:.2}× faster{right}: {}, 95 % {low:.2}–{high:.2}", times(*before_ms, *after_ms));
         if self.simulated {
             label += ", simulated";
         } else if !self.device.is_empty() {

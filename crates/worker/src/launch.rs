@@ -5,6 +5,7 @@ use std::cell::Cell;
 use pyo3::prelude::*;
 use pyo3::types::{PyCFunction, PyDict, PyTuple};
 
+use protocol::runner::Weights;
 use protocol::{ArgumentValue, GridExpr, LaunchRecord, Workload, WorkloadSource};
 
 use super::errors::{MissingEntry, failed};
@@ -86,10 +87,10 @@ pub(super) fn callable<'py>(
     workload: &Workload,
     device: &str,
     is_candidate: bool,
-    seed: u64,
+    weights: Weights,
 ) -> PyResult<EntryCallable<'py>> {
     if workload.source == WorkloadSource::KernelBench {
-        return model(py, module, workload, device, is_candidate, seed);
+        return model(py, module, workload, device, is_candidate, weights);
     }
     Ok(EntryCallable { call: function(module, workload)?, weights: None })
 }

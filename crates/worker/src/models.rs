@@ -8,6 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
 use protocol::Workload;
+use protocol::runner::Weights;
 
 /// The callable, and what sets its weights; `None` for weights that differ from the original's by name or shape.
 pub(super) struct EntryCallable<'py> {
@@ -15,17 +16,21 @@ pub(super) struct EntryCallable<'py> {
     pub(super) weights: Option<Bound<'py, PyAny>>,
 }
 
-/// The model to call, on the device. A candidate's model receives the original's weights.
+/// The model to call, on the device. A candidate's model receives the original's weights if these are moved; otherwise
+/// both keep their own.
 pub(super) fn model<'py>(
     py: Python<'py>,
     module: &Bound<'py, PyAny>,
     workload: &Workload,
     device: &str,
     is_candidate: bool,
-    seed: u64,
+    Weights { seed, are_moved }: Weights,
 ) -> PyResult<EntryCallable<'py>> {
     let is_new = is_candidate && module.hasattr("ModelNew")?;
     let made = construct(py, module, workload, if is_new { "ModelNew" } else { "Model" }, seed)?;
+    if !are_moved {
+        return Ok(EntryCallable { call: made.call_method1("to", (device,))?, weights: None });
+    }
     let names = if is_candidate {
         // The same seed gives the same weights, unless the candidate creates them in another order.
         match load(py, &workload.file).and_then(|original| construct(py, &original, workload, "Model", seed)) {

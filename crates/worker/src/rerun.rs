@@ -4,6 +4,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
 use protocol::Workload;
+use protocol::runner::Weights;
 use protocol::runner::{ComparerRequest, Inputs};
 
 use super::errors::failed;
@@ -27,7 +28,7 @@ pub(super) fn replay<'py>(
     let inputs: Inputs =
         if inputs.is_empty() { Inputs::default() } else { serde_json::from_str(inputs).map_err(failed)? };
     let module = load(py, &path)?;
-    let entry = callable(py, &module, &workload, device, is_candidate, 0)?.call;
+    let entry = callable(py, &module, &workload, device, is_candidate, Weights { seed: 0, are_moved: true })?.call;
     let arguments = Replay::new(py, &module, &workload, device)?.arguments(&inputs)?;
     super::python_modules::generators(py)?.getattr("seed")?.call1((super::seeds::mixed(inputs.seed),))?;
     let out = entry.call(arguments.args.clone(), Some(&arguments.kwargs))?;

@@ -74,7 +74,7 @@ impl<'py, 'a> Runner<'py, 'a> {
         let module = module(py, file)?;
         let replay = Replay::new(py, &module, workload, device)?;
         let EntryCallable { call: entry, weights: set } =
-            callable(py, &module, workload, device, is_candidate, weights.seed)?;
+            callable(py, &module, workload, device, is_candidate, weights)?;
         let moved = weights.are_moved.then(Cell::default);
         let weights = set;
         let (timer, last, kept, making, launching) = (left.timer, None, Vec::new(), Cell::default(), Cell::default());
