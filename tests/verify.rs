@@ -10,6 +10,8 @@ mod argument_variants;
 mod grades;
 #[path = "common/judging.rs"]
 mod judging;
+#[path = "verify/large_speedups.rs"]
+mod large_speedups;
 #[path = "verify/launch_variants.rs"]
 mod launch_variants;
 #[path = "verify/launches.rs"]

@@ -76,9 +76,10 @@ impl Case<'_> {
     }
 }
 
-/// Whether the timing allows an offer.
+/// Whether the timing allows an offer, if need be after a second judgement.
 pub(super) fn is_offer(measured: &Measured) -> bool {
-    Claim::of(measured).is_some_and(|claim| claim.objection.is_none())
+    let repeated = Measured { is_repeated: true, ..measured.clone() };
+    Claim::of(&repeated).is_some_and(|claim| claim.objection.is_none())
 }
 
 fn looks_faster(measured: &Measured) -> bool {

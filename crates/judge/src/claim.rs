@@ -6,7 +6,9 @@ use super::verdict::Measured;
 
 /// The lowest speedup that is offered: a smaller one is not worth a review.
 pub const LEAST_SPEEDUP: f64 = 1.02;
-/// The highest speedup that is offered. A higher one is held back with an explanation.
+/// The highest speedup that is believed after one judgement. A higher one mostly means that work is left out, so it is
+/// offered only where the least time of the call is known and a second judgement, in a fresh process and on other inputs,
+/// agrees.
 pub const CREDIBLE: f64 = 10.0;
 /// The lowest ratio of original time to candidate time by the host's clock that an offer may have.
 const LEAST_WALL: f64 = 0.95;
@@ -38,8 +40,8 @@ impl Claim {
             Some("it is not certainly faster".to_owned())
         } else if shown.median < LEAST_SPEEDUP {
             Some(format!("it is less than {LEAST_SPEEDUP}× faster"))
-        } else if shown.median > CREDIBLE {
-            Some(format!("a speedup above {CREDIBLE}× is not credible: check whether the candidate skips work"))
+        } else if let (true, Some(doubt)) = (shown.median > CREDIBLE, measured.doubt()) {
+            Some(format!("a speedup above {CREDIBLE}× {doubt}"))
         } else if wall < LEAST_WALL {
             Some("by the clock, with the launches, a call is slower".to_owned())
         } else {
@@ -63,7 +65,7 @@ impl Claim {
         let before = weighted(&|claim| claim.times.0);
         let after = |ratio: &dyn Fn(&Ratio) -> f64| before / weighted(&|claim| claim.times.0 / ratio(&claim.ratio));
         let ratio = Ratio { median: after(&|it| it.median), low: after(&|it| it.low), high: after(&|it| it.high) };
-        let incredible = claims.iter().find(|claim| claim.ratio.median > CREDIBLE);
+        let incredible = claims.iter().find(|claim| claim.ratio.median > CREDIBLE && claim.objection.is_some());
         let slower = claims.iter().zip(measured).find(|(claim, _)| claim.ratio.high < 1.0);
         let objection = match slower {
             Some((claim, measured)) => Some(format!("{} is slower ({:.2}×)", measured.workload, claim.ratio.median)),
@@ -76,9 +78,22 @@ impl Claim {
     }
 }
 
+impl Measured {
+    /// Why a very great speedup is not believed.
+    fn doubt(&self) -> Option<&'static str> {
+        if self.floor.hard.is_none() {
+            return Some(
+                "is believed only where the least time of the call is known: check whether the candidate skips work",
+            );
+        }
+        (!self.is_repeated).then_some("is believed only after a second judgement, and there was none")
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::verdict::Floor;
 
     fn measured(original: f64, candidate: f64) -> Measured {
         let pairs = (0..100).map(|at| (original + 0.0001 * f64::from(at % 7), candidate)).collect();
@@ -90,7 +105,11 @@ mod tests {
         let objection = |measured: &Measured| Claim::of(measured).unwrap().objection;
         assert_eq!(objection(&measured(2.0, 1.0)), None);
         assert!(objection(&measured(1.0, 1.0)).is_some());
-        assert!(objection(&measured(100.0, 1.0)).unwrap().contains("not credible"));
+        let great = measured(100.0, 1.0);
+        assert!(objection(&great).unwrap().contains("least time"));
+        let known = Measured { floor: Floor { hard: Some(0.5), ..Floor::default() }, ..great };
+        assert!(objection(&known).unwrap().contains("second judgement"));
+        assert_eq!(objection(&Measured { is_repeated: true, ..known }), None);
         assert!(objection(&Measured { drift: 1.2, ..measured(2.0, 1.0) }).unwrap().contains("moved"));
         assert!(objection(&Measured { wall: Some((1.0, 1.2)), ..measured(2.0, 1.0) }).unwrap().contains("clock"));
         assert_eq!(Claim::of(&Measured { pairs: vec![(1.0, 1.0)], ..Measured::default() }), None);

@@ -17,6 +17,7 @@ use super::bench::{Bench, DeviceGuard, Shared};
 use super::candidate_notes::notes;
 use super::case::{Case, Spent, Task};
 use super::child_processes::ComparerProcess;
+use super::claim::{CREDIBLE, Claim};
 use super::effort::Effort;
 use super::grade::ModelWeights;
 use super::measure::is_contender;
@@ -36,7 +37,12 @@ struct Attempt {
     compiles_ahead: bool,
     /// Give the candidate's model the original's weights, and move them before each call.
     moves_weights: bool,
+    /// Judge a second time, in a fresh process and with other inputs for timed calls.
+    is_second: bool,
 }
+
+/// Timed calls of a second judgement have inputs from this one on.
+const SECOND: u64 = 1 << 24;
 
 /// The note and the error for a model whose weights have other names or shapes than the original's.
 const OWN_WEIGHTS: &str = "the model's weights differ from the original's in name or shape";
@@ -90,7 +96,11 @@ impl Bench {
 
     /// Judges, and once more where the cause of an undecided verdict asks for that.
     fn judge_until_decided(&self, task: &Task, workload: &Workload) -> Verdict {
-        let mut attempt = Attempt { compiles_ahead: true, moves_weights: task.effort.weights == ModelWeights::Copied };
+        let mut attempt = Attempt {
+            compiles_ahead: true,
+            moves_weights: task.effort.weights == ModelWeights::Copied,
+            is_second: false,
+        };
         let (mut is_again, mut notes) = (false, Vec::new());
         loop {
             let mut verdict = self.judge_with(task, workload, attempt);
@@ -107,12 +117,36 @@ impl Bench {
                 Retry::WithoutCompilingAhead if attempt.compiles_ahead => attempt.compiles_ahead = false,
                 // `judge_anew_alone` judges alone.
                 _ => {
+                    if task.effort.thorough && is_very_fast(&verdict) {
+                        verdict = self.judge_twice(verdict, task, workload, attempt);
+                    }
                     verdict.outcome = verdict.outcome.without_fake_tensors();
                     verdict.notes.extend(notes);
                     return verdict;
                 }
             }
         }
+    }
+
+    /// Judges a candidate a second time that looks faster than is believed after one judgement. Returns a verdict that
+    /// refuses it, if one does, or else that of the lower speedup.
+    fn judge_twice(&self, first: Verdict, task: &Task, workload: &Workload, attempt: Attempt) -> Verdict {
+        let effort = Effort { series: 1, sanitizer: None, large_tensors: false, ..task.effort };
+        let task = Task { effort, ..task.clone() };
+        let (second, _) = self.judge_in(&task, workload, Attempt { is_second: true, ..attempt });
+        let ratio = |verdict: &Verdict| Claim::of_all(&verdict.measured).map_or(0.0, |claim| claim.ratio.median);
+        let ratios = [ratio(&first), ratio(&second)];
+        if !second.is_accepted() {
+            return second;
+        }
+        let mut lower = if ratios[1] < ratios[0] { second } else { first };
+        lower.measured.iter_mut().for_each(|measured| measured.is_repeated = true);
+        let evidence = format!(
+            "in a fresh process and on other inputs it is {:.2}× faster, {:.2}× before; the lower counts",
+            ratios[1], ratios[0]
+        );
+        lower.checks.push(Check { name: "a second judgement".to_owned(), passed: true, evidence });
+        lower
     }
 
     fn judge_with(&self, task: &Task, workload: &Workload, attempt: Attempt) -> Verdict {
@@ -126,7 +160,7 @@ impl Bench {
 
     /// The verdict, and how many candidates the process had judged before.
     fn judge_in(&self, task: &Task, workload: &Workload, attempt: Attempt) -> (Verdict, usize) {
-        let Attempt { compiles_ahead, moves_weights } = attempt;
+        let Attempt { compiles_ahead, moves_weights, is_second } = attempt;
         let readable = vec![project(&task.folder), task.candidate.clone()];
         let started = self.baseline((&task.original, &task.folder), workload, moves_weights).and_then(|baseline| {
             baseline.machine_code.learn(&task.known);
@@ -140,7 +174,7 @@ impl Bench {
         let (code, chosen, usual, checks, notes, grade, stages, spent, measured) = Default::default();
         let (dice, effort) = (self.secret(), task.effort);
         let (patience, took) = (self.limits.call, Duration::ZERO);
-        let (timed, is_host_bound, tunes) = (0, false, false);
+        let (timed, is_host_bound, tunes) = (if is_second { SECOND } else { 0 }, false, false);
         let mut case = Case {
             patience,
             took,
@@ -182,6 +216,11 @@ impl Bench {
         let weights = is_model.then_some(weights);
         (Verdict { outcome, checks, measured, notes, grade, weights, stages, judged_on: None }, judged)
     }
+}
+
+/// Whether a candidate is faster than is believed after one judgement.
+fn is_very_fast(verdict: &Verdict) -> bool {
+    verdict.is_accepted() && Claim::of_all(&verdict.measured).is_some_and(|claim| claim.ratio.median > CREDIBLE)
 }
 
 impl<'a> Case<'a> {

@@ -276,6 +276,10 @@ pub struct Measured {
     /// The work of original and candidate, where it was counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub counted: Option<(Counted, Counted)>,
+    /// Whether a second judgement, in a fresh process and on other inputs, found at least this speedup.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(rename = "repeated")]
+    pub is_repeated: bool,
     /// The factor by which the original's own time moved during the measurement.
     pub drift: f64,
     /// The versions and the device of the measurement.

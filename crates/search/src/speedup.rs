@@ -3,7 +3,9 @@
 use serde::{Deserialize, Serialize};
 
 use judge::statistics::median;
-use judge::{Claim, Counted, Grade, GradeReached, JudgedOn, Measured, TimingSummary, is_predicted, is_stand_in};
+use judge::{
+    CREDIBLE, Claim, Counted, Grade, GradeReached, JudgedOn, Measured, TimingSummary, is_predicted, is_stand_in,
+};
 use protocol::RuntimeVersions;
 
 /// A candidate whose speedup on one call is below this counts as slower, whatever it gains on others.
@@ -177,6 +179,12 @@ impl Speedup {
         }
         if let Some((before, after)) = self.bandwidth {
             label += &format!(", {:.0} → {:.0} % of memory bandwidth", 100.0 * before, 100.0 * after);
+        }
+        if let (true, None, [CallSpeedup { floor_share: Some((before, after)), .. }]) =
+            (*ratio > CREDIBLE, self.bandwidth, &*self.calls)
+        {
+            let times = |share: f64| 1.0 / share.max(f64::EPSILON);
+            label += &format!(", {:.0} → {:.1} times as long as moving its data takes", times(*before), times(*after));
         }
         label
     }
