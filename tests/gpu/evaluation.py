@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Measures the judge of candidates on a real GPU, by the command line alone.
 
-    evaluation.py --warpsmith BINARY --python PYTHON --out RESULTS.json [--parts suite,published,same,ratios,throughput,robust]
+    evaluation.py --warpsmith BINARY --python PYTHON --out RESULTS.json [--parts suite,second,published,same,ratios,throughput,robust]
         [--packages FOLDER_OR_WHEEL ...] [--seconds 540] [--jobs 8]
 
 Results are merged into the file, so that parts may run in calls of their own; `robust`, `same` and `ratios` go on where
@@ -142,8 +142,15 @@ class Evaluation:
     # --- parts ------------------------------------------------------------------------------------------------------
 
     def suite(self):
-        wanted = self.wanted(suite.ENTRIES)
-        rows = {name: row for name, row in self.earlier("suite", "candidates").items() if name.split("/")[0] not in wanted}
+        return self.judged_as_expected("suite", suite.FIRST)
+
+    def second(self):
+        return self.judged_as_expected("second", suite.SECOND)
+
+    def judged_as_expected(self, part, entries):
+        """Judges all candidates of some originals."""
+        wanted = self.wanted(entries)
+        rows = {name: row for name, row in self.earlier(part, "candidates").items() if name.split("/")[0] not in wanted}
         for original, entry in wanted.items():
             if self.left() < 20:
                 break
@@ -162,8 +169,8 @@ class Evaluation:
                     rows[f"{original}/{path.stem}"] = row
                     if row["wrong"]:
                         print(f"FAIL {original}/{path.stem:32} {row['wrong']}: {row['reason'][:150]!r}", row["failed"], str(row["evidence"])[:600], flush=True)
-        total = len(list(suite.candidates()))
-        self.keep("suite", {"judged": len(rows), "of": total, **suite.summary(rows), "candidates": rows})
+        total = len([path for original, path in suite.candidates() if original in entries])
+        self.keep(part, {"judged": len(rows), "of": total, **suite.summary(rows), "candidates": rows})
         return len(rows) == total and not any(row["wrong"] for row in rows.values())
 
     def published(self):
@@ -201,7 +208,7 @@ class Evaluation:
         rows, unmeasured = ({**self.results.get("same", {}).get(key, {})} for key in ("rows", "unmeasured"))
         with self.folder() as folder:
             kernels = {f"example {name}": (pathlib.Path(shutil.copy(ROOT / f"examples/{name}.py", folder)), entry) for name, entry in EXAMPLES.items()}
-            kernels |= {name: (ROOT / f"tests/verify/{name}.py", entry) for name, entry in suite.ENTRIES.items()}
+            kernels |= {name: (ROOT / f"tests/verify/{name}.py", entry) for name, entry in suite.FIRST.items()}
             def one(item):
                 name, (path, entry) = item
                 done = rows.setdefault(name, [])
@@ -373,7 +380,7 @@ def state():
     return {"processes": processes, "files": files, "device": device}
 
 
-PARTS = ("suite", "published", "same", "ratios", "throughput", "robust")
+PARTS = ("suite", "second", "published", "same", "ratios", "throughput", "robust")
 
 
 def main():

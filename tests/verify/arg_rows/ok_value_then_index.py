@@ -1,0 +1,35 @@
+# expect: accepted
+# point: 8, 10
+
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def arg_kernel(x_ptr, high_ptr, low_ptr, stride_row, stride_col, n_cols, BLOCK: tl.constexpr):
+    row = tl.program_id(0).to(tl.int64)
+    cols = tl.arange(0, BLOCK)
+    mask = cols < n_cols
+    x = tl.load(x_ptr + row * stride_row + cols.to(tl.int64) * stride_col, mask=mask, other=-float("inf"))
+    # First the value, then the first column that holds it. NaN is no value here.
+    high = tl.min(tl.where((x == tl.max(x, axis=0)) & mask, cols, n_cols - 1), axis=0)
+    y = tl.where(mask, x, float("inf"))
+    low = tl.min(tl.where((y == tl.min(y, axis=0)) & mask, cols, n_cols - 1), axis=0)
+    tl.store(high_ptr + row, high)
+    tl.store(low_ptr + row, low)
+
+
+def arg_rows(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    if x.dim() != 2 or x.dtype not in (torch.float32, torch.float64):
+        raise ValueError("rows of single precision")
+    n_rows, n_cols = x.shape
+    if n_cols == 0:
+        raise ValueError("rows without elements")
+    high = torch.empty(n_rows, device=x.device, dtype=torch.int64)
+    low = torch.empty(n_rows, device=x.device, dtype=torch.int64)
+    if n_rows == 0:
+        return high, low
+    BLOCK = max(32, triton.next_power_of_2(n_cols))
+    arg_kernel[(n_rows,)](x, high, low, x.stride(0), x.stride(1), n_cols, BLOCK=BLOCK, num_warps=4)
+    return high, low

@@ -1,0 +1,35 @@
+# expect: accepted
+# point: 9
+
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def rows_kernel(x_ptr, out_ptr, stride_row, stride_col, n_cols, BLOCK: tl.constexpr):
+    row = tl.program_id(0).to(tl.int64)
+    x_ptr += row * stride_row
+    highest = tl.full((), -float("inf"), x_ptr.dtype.element_ty)
+    total = tl.full((), 0.0, x_ptr.dtype.element_ty)
+    for start in range(0, n_cols, BLOCK):
+        cols = start + tl.arange(0, BLOCK)
+        x = tl.load(x_ptr + cols.to(tl.int64) * stride_col, mask=cols < n_cols, other=-float("inf"))
+        new_highest = tl.maximum(highest, tl.max(x, axis=0))
+        finite = tl.where(new_highest == -float("inf"), 0.0, new_highest)
+        # Powers of two: the logarithm of e to the base of two is multiplied in.
+        total = total * tl.exp2((highest - finite) * 1.4426950408889634)
+        total += tl.sum(tl.exp2((x - finite) * 1.4426950408889634), axis=0)
+        highest = new_highest
+    tl.store(out_ptr + row, highest + tl.log2(total) * 0.6931471805599453)
+
+
+def log_sum_exp(x: torch.Tensor) -> torch.Tensor:
+    if x.dim() != 2 or x.dtype not in (torch.float32, torch.float64):
+        raise ValueError("rows of single precision")
+    n_rows, n_cols = x.shape
+    out = torch.empty(n_rows, device=x.device, dtype=x.dtype)
+    if n_rows == 0:
+        return out
+    rows_kernel[(n_rows,)](x, out, x.stride(0), x.stride(1), n_cols, BLOCK=1024, num_warps=4)
+    return out
