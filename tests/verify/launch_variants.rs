@@ -53,6 +53,7 @@ fn other_results_on_rows_without_nan_are_refused() {
         [("starts_at_zero", ("best = float(\"-inf\")", "best = 0.0")), ("last", ("value > best", "value >= best"))];
     let project = Project::new(FIRST, &wrong);
     for report in project.batch(&[]).0 {
-        assert_eq!(crate::otherwise(&report, "values", ""), None);
+        // Which trial shows it first depends on the contents.
+        assert_eq!(report.0["verdict"], "refused", "{}", report.0);
     }
 }
