@@ -200,24 +200,18 @@ impl Case<'_> {
     /// Checks for operators of torch that run on the device in addition to those of the original.
     pub(super) fn fallback(&mut self, original: &CallOutput, candidate: &CallOutput) -> Result<(), Stop> {
         let most = operators::elements(&original.results);
-        match operators::added(&original.operators, &candidate.operators, most) {
+        let notes = match operators::added(&original.operators, &candidate.operators, most) {
             // What replaces a kernel must be one. An original that is torch's own operators may become others.
-            Err(what) if !original.launches.is_empty() => Err(Stop::Refused(Reason::Fallback, what, None)),
-            Err(what) => {
-                if !self.notes.contains(&what) {
-                    self.notes.push(what);
-                }
-                Ok(())
-            }
-            Ok(notes) => {
-                for note in notes {
-                    if !self.notes.contains(&note) {
-                        self.notes.push(note);
-                    }
-                }
-                Ok(())
+            Err(what) if !original.launches.is_empty() => return Err(Stop::Refused(Reason::Fallback, what, None)),
+            Err(what) => vec![what],
+            Ok(notes) => notes,
+        };
+        for note in notes {
+            if !self.notes.contains(&note) {
+                self.notes.push(note);
             }
         }
+        Ok(())
     }
 
     /// Checks that the results of a call are intact after the next call.
